@@ -17,6 +17,10 @@ from typing import Any
 
 BENCHMARKS: dict[str, str] = {
     "engine": "bench.engine",
+    "proxy": "bench.proxy_latency",
+    "log": "bench.log_size",
+    "prefect": "bench.prefect_overhead",
+    "quickstart": "bench.quickstart_stages",
 }
 """Name → module."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contracts.call import Call, FinishReason, ParentRule, Sampling, VersionRun
-from contracts.errors import ConfigError, ContextOverflow, LogUnavailable, SessionClosed
+from contracts.errors import ConfigError, ContextOverflow, EngineError, LogUnavailable, SessionClosed
 from proxy.canonical import value_hash
 from proxy.dialects.ask import Ask
 from proxy.engine import Engine, MessageEngine, TokenEngine, takes_tokens
@@ -73,10 +73,14 @@ class Caller:
         parentage = find_parent(session.turns, ask.messages)
         parent = next((c for c in session.calls if c.call_id == parentage.parent_call_id), None)
         engine = self._engines[session.opened.request.policy]
-        if takes_tokens(engine):
-            rule, sampled = await self._from_tokens(engine, session, ask, parentage, parent)
-        else:
-            rule, sampled = parentage.rule, await self._from_messages(engine, session, ask)
+        try:
+            if takes_tokens(engine):
+                rule, sampled = await self._from_tokens(engine, session, ask, parentage, parent)
+            else:
+                rule, sampled = parentage.rule, await self._from_messages(engine, session, ask)
+        except EngineError:
+            session.begun -= 1  # the harness tries again; our fault must not use up its turns
+            raise
         if session.sealed:
             raise SessionClosed(f"session {session.session_id} was sealed during the call; it is not recorded.")
         return await self._record(

@@ -2,7 +2,7 @@
 
 The first rule that fits decides:
 
-    no result of the runner                                  failed      the back end's cause, else by the runner's exit code
+    no result of the runner                                  failed      the back end's cause, else by exit code
     the runner failed in its own work                        failed      sandbox
     the harness could not be started                         failed      harness
     all turns answered, and another call came                truncated   turns
@@ -18,6 +18,8 @@ The first rule that fits decides:
 """
 
 from typing import Literal
+
+from pydantic import Field
 
 from contracts.config import Record
 from contracts.harness import HarnessSpec
@@ -41,7 +43,7 @@ class Verdict(Record):
     outcome: Outcome
     cause: Cause | None = None
     reward: float | None = None
-    sub_rewards: dict[str, float] = {}
+    sub_rewards: dict[str, float] = Field(default_factory=dict)
     detail: str | None = None
     """One sentence naming the value that decided."""
 

@@ -23,7 +23,7 @@ async def run_with_retries(
     truncated: Truncated = "discard",
     max_attempts: int = 2,
 ) -> RolloutResult:
-    """Run until the outcome is not a retryable failure, at most ``max_attempts`` times in all; returns the last result."""
+    """Run until the outcome is not a retryable failure, at most ``max_attempts`` times; returns the last result."""
     while True:
         result = await run_rollout(request, proxy=proxy, sandbox=sandbox, images=images, truncated=truncated)
         if result.cause not in RETRYABLE or request.attempt >= max_attempts:

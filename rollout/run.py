@@ -57,7 +57,7 @@ async def run_rollout(
 
 
 async def _in_sandbox(opened: SessionOpened, body: OpenSession, proxy: ProxyClient, sandbox: Sandbox) -> SandboxExit:
-    """Run the sandbox to its end; whatever happens, it is removed, and the session is sealed when this fails or is cancelled."""
+    """Run the sandbox to its end; it is always removed, and the session is sealed when this fails or is cancelled."""
     request = body.request
     spec = SandboxSpec(
         run_id=request.run_id,

@@ -1,4 +1,4 @@
-"""Rollouts as processes of this machine: the runner with its own directory, session, user and limits, and no container."""
+"""Rollouts as processes of this machine: a runner each with its own directory, session, user and limits."""
 
 import asyncio
 import contextlib
@@ -159,7 +159,7 @@ class LocalProcesses:
         self._places.release()
 
     def _put_away(self, sandbox_id: str, lease: uids.Lease | None) -> None:
-        """Remove the entry before the user number goes back: whoever sees the entry may rely on the number; blocking."""
+        """Remove the entry, then give the user number back: whoever sees the entry may rely on it; blocking."""
         self._register.remove(sandbox_id)
         if lease:
             lease.give_back()
@@ -171,7 +171,8 @@ class LocalProcesses:
             return
         if processes.is_alive(entry.owner):
             raise SandboxError(
-                f"rollout {entry.rollout_id!r} of run {entry.run_id!r} already runs, started by process {entry.owner.pid}; wait for it or stop it."
+                f"rollout {entry.rollout_id!r} of run {entry.run_id!r} already runs, "
+                f"started by process {entry.owner.pid}; wait for it or stop it."
             )
         await self._sweep_one(entry)
 
@@ -220,7 +221,7 @@ async def _hand_over(process: Process, directory: Path, entry: Entry, spec: Sand
         "directory": str(directory),
         "sandbox_id": entry.sandbox_id,
         "agent_uid": entry.uid,
-        "verifier_uid": entry.uid,  # what the agent left behind (links, programs) is graded with no more rights than it had
+        "verifier_uid": entry.uid,  # links and programs that the agent left get no more rights than it had
     }
     assert process.stdin is not None
     with contextlib.suppress(ConnectionError):  # it died already, which `wait` reports with its log

@@ -68,7 +68,7 @@ def end(process: ProcessId, grace_s: float) -> None:
         send(process, signal.SIGKILL)
         if not _gone_within(process, grace_s):
             raise SandboxError(
-                f"process {process.pid} is alive {grace_s:g} s after SIGKILL; look at it with `ps -o stat {process.pid}`."
+                f"process {process.pid} is alive {grace_s:g} s after SIGKILL; see `ps -o stat {process.pid}`."
             )
 
 

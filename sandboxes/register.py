@@ -126,6 +126,7 @@ def _demand_entry(directory: Path) -> None:
     for folder in (directory, *directory.resolve().parents):
         if not folder.stat().st_mode & 0o001:
             raise ConfigError(
-                f"state_dir = {str(directory)!r}: other users cannot enter {str(folder)!r}, and as root each rollout runs as a user of its "
-                f'own. Leave state_dir out (then it lies under /tmp), or set agent_user = "same".'
+                f"state_dir = {str(directory)!r}: other users cannot enter {str(folder)!r}, "
+                "and as root each rollout has a user of its own. "
+                'Leave state_dir out (then it lies under /tmp), or set agent_user = "same".'
             )

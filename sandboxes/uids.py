@@ -1,7 +1,8 @@
 """User numbers lent to rollouts, one each, so that everything of an agent can be killed by its user.
 
-A number is lent while the lock on its file is held. The lock belongs to the open file, which the runner inherits: it is free again only
-when neither the owner nor the runner lives. A file that is not empty was not given back in order: something may still run.
+A number is lent while the lock on its file is held. The lock belongs to the open file, which the runner inherits: it is
+free again only when neither the owner nor the runner lives. A file that is not empty was not given back in order:
+something may still run.
 """
 
 import fcntl
@@ -26,7 +27,7 @@ class Lease:
         """Open lock file; to be inherited by the runner."""
 
     def give_back(self) -> None:
-        """Return the number after everything of its user is dead; also removes what that user left in shared directories."""
+        """Return the number, whose processes are dead; also removes what its user left in shared directories."""
         remove_litter(self.uid)
         os.ftruncate(self.fd, 0)
         os.close(self.fd)
@@ -49,7 +50,7 @@ def lend(config: LocalSandbox, offset: int) -> Lease:
             f"uid_locks_dir = {str(config.uid_locks_dir)!r} cannot be used: {e}; set it to a directory of root."
         ) from e
     raise SandboxError(
-        f"all {config.uids} user numbers from {config.first_uid} on are in use; raise `uids` or run fewer rollouts at a time."
+        f"all {config.uids} user numbers from {config.first_uid} on are in use; raise `uids` or run fewer rollouts."
     )
 
 

@@ -44,7 +44,10 @@ class ProxyAgentLoop:
         """Begin the rollouts of a batch of prompts (a TensorDict)."""
         step = int(prompts["global_steps"])
         tasks = [str(extra["task"]) for extra in _values(prompts, "extra_info")]
-        batch = [Prompt(str(uid), Path(task), i) for i, (uid, task) in enumerate(zip(_values(prompts, "uid"), tasks, strict=True))]
+        batch = [
+            Prompt(str(uid), Path(task), i)
+            for i, (uid, task) in enumerate(zip(_values(prompts, "uid"), tasks, strict=True))
+        ]
         ray.get(self._actor.submit.remote(step, batch), timeout=ANSWER_TIMEOUT_S)
 
     def facts(self, step: int) -> StepFacts:

@@ -1,9 +1,9 @@
 """The checkpoints of a run on disk: which one is whole, which to resume from, which to delete.
 
-    checkpoints/global_step_N/actor/huggingface   RL: weights and tokenizer in Hugging Face's format
-    checkpoints/global_step_N/huggingface         SFT: the same
-    checkpoints/global_step_N/complete            written last
-    checkpoints/latest_checkpointed_iteration.txt read by veRL's resume
+checkpoints/global_step_N/actor/huggingface   RL: weights and tokenizer in Hugging Face's format
+checkpoints/global_step_N/huggingface         SFT: the same
+checkpoints/global_step_N/complete            written last
+checkpoints/latest_checkpointed_iteration.txt read by veRL's resume
 """
 
 import json
@@ -124,4 +124,6 @@ def latest_hf(run_dir: Path) -> Path:
         path = hf_dir(checkpoints / f"global_step_{step}")
         if path is not None:
             return path
-    raise TrainerError(f"run {str(run_dir)!r} has no whole checkpoint; start it again to continue, or choose another run.")
+    raise TrainerError(
+        f"run {str(run_dir)!r} has no whole checkpoint; start it again to continue, or choose another run."
+    )

@@ -71,9 +71,19 @@ def main(argument: str) -> int:
     code = job.poll()
     end_all(lambda: job_processes(order.mark, job.pid, os.getpid()), order.grace_s)
     code = job.wait() if code is None else code
+    _reap()
     shutil.rmtree(order.scratch, ignore_errors=True)
     Path(order.note).unlink(missing_ok=True)
     return code if code >= 0 else 128 - code
+
+
+def _reap() -> None:
+    """Read the exit codes of adopted orphans; in a container nobody else may do so."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
 
 
 def sweep(note: Path, grace_s: float = 5.0) -> int | None:

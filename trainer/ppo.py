@@ -68,7 +68,10 @@ class RolloutTrainer(PPOTrainerSync):
         )
         trained, largest = 0, 0.0
         for ours, engines, mask in zip(
-            data["old_log_probs"].unbind(), data["rollout_log_probs"].unbind(), data["response_mask"].unbind(), strict=True
+            data["old_log_probs"].unbind(),
+            data["rollout_log_probs"].unbind(),
+            data["response_mask"].unbind(),
+            strict=True,
         ):
             chosen = mask.bool()
             if chosen.any():

@@ -14,7 +14,9 @@ from torch.utils.data import Dataset
 class PromptDataset(Dataset):
     """Tasks in the order of training."""
 
-    def __init__(self, data_files: Any, tokenizer: Any, config: Any, processor: Any = None, max_samples: int = -1) -> None:
+    def __init__(
+        self, data_files: Any, tokenizer: Any, config: Any, processor: Any = None, max_samples: int = -1
+    ) -> None:
         path = Path(data_files if isinstance(data_files, str) else data_files[0])
         self._tasks = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 

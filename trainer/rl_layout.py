@@ -1,9 +1,9 @@
 """Where things lie in the directory of a reinforcement-learning run.
 
-    config.json     the resolved RlConfig            prompts.jsonl   tasks in the order of training
-    verl.json       what veRL was told               trainer.log     output of the training process
-    proxy.json      where the proxy answers          calls.sqlite    the call log
-    steps/          one record per training step     checkpoints/    global_step_N
+config.json     the resolved RlConfig            prompts.jsonl   tasks in the order of training
+verl.json       what veRL was told               trainer.log     output of the training process
+proxy.json      where the proxy answers          calls.sqlite    the call log
+steps/          one record per training step     checkpoints/    global_step_N
 """
 
 from pathlib import Path

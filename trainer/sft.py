@@ -46,7 +46,7 @@ async def train_sft(config: SftConfig, rows: Sequence[SftRow], run_dir: Path) ->
     config_file(run_dir).write_text(resolved(config), encoding="utf-8")
     write_rows(run_dir / "train.parquet", split.train)
     write_rows(run_dir / "heldout.parquet", split.heldout)
-    settings = sft_settings(config, run_dir, heldout=bool(split.heldout))
+    settings = sft_settings(config, run_dir, train_rows=len(split.train), heldout=bool(split.heldout))
     settings_file(run_dir).write_text(json.dumps(settings, indent=2), encoding="utf-8")
     metrics = run_dir / f"verl_metrics-{resumed_from:06d}.jsonl"
     launcher, ranks = _LAUNCH[config.hardware.kind](config.hardware)

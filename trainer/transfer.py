@@ -52,6 +52,4 @@ class TransferQueueSink:
 
     async def finish(self, uid: str, usable: bool) -> None:
         """Mark the group ended; a group without rows counts as ``failure``, which veRL samples too."""
-        await tq.async_kv_put(
-            key=uid, partition_id=PARTITION, tag={"status": "finished" if usable else "failure"}
-        )
+        await tq.async_kv_put(key=uid, partition_id=PARTITION, tag={"status": "finished" if usable else "failure"})

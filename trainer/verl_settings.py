@@ -130,7 +130,7 @@ def _rl_gpu(hardware: GpuHardware) -> Settings:
 _RL_HARDWARE = {"cpu": _rl_cpu, "gpu": _rl_gpu}
 
 
-def sft_settings(config: SftConfig, run_dir: Path, *, heldout: bool) -> Settings:
+def sft_settings(config: SftConfig, run_dir: Path, *, train_rows: int, heldout: bool) -> Settings:
     """Settings of ``verl.trainer.sft_trainer``."""
     hardware = config.hardware
     return {
@@ -139,6 +139,7 @@ def sft_settings(config: SftConfig, run_dir: Path, *, heldout: bool) -> Settings
         "data.val_files": str(run_dir / "heldout.parquet") if heldout else None,
         "data.custom_cls.path": "pkg://trainer.sft_dataset",
         "data.custom_cls.name": "TokenRowDataset",
+        "+data.passes": config.epochs,
         "data.train_batch_size": config.batch_rows,
         "data.max_length": config.max_tokens,
         "data.max_token_len_per_gpu": max(config.max_tokens, hardware.micro_batch_tokens),
@@ -152,8 +153,8 @@ def sft_settings(config: SftConfig, run_dir: Path, *, heldout: bool) -> Settings
         "trainer.project_name": "openforge",
         "trainer.experiment_name": "sft",
         "trainer.logger": ["console", "file"],
-        "trainer.total_epochs": config.epochs,
-        "trainer.test_freq": "after_each_epoch" if heldout else -1,
+        "trainer.total_epochs": 1,
+        "trainer.test_freq": max(1, train_rows // config.batch_rows) if heldout else -1,
         "trainer.save_freq": config.save_every or -1,
         "trainer.max_ckpt_to_keep": config.keep_checkpoints,
         "trainer.resume_mode": "auto",

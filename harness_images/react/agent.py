@@ -1,10 +1,12 @@
 """ReAct baseline: a model, one bash tool, and a loop.
 
-    python -I -S agent.py --base-url URL/v1 --model NAME [--turns N] [--stream] -- INSTRUCTION       key in OPENAI_API_KEY
+    python -I -S agent.py --base-url URL/v1 --model NAME [--turns N] [--stream] -- INSTRUCTION
 
-Standard library only, Python 3.9 or newer. The history is append-only: every assistant message goes back exactly as it came.
+The key is in OPENAI_API_KEY. Standard library only, Python 3.9 or newer. The history is append-only: every assistant
+message goes back exactly as it came.
 
-Exit codes: 0 answered without a tool call, 3 turn limit, 4 the prompt no longer fits the context, 5 no usable answer from the model.
+Exit codes: 0 answered without a tool call, 3 turn limit, 4 the prompt no longer fits the context, 5 no usable answer
+from the model.
 """
 
 from __future__ import annotations
@@ -12,12 +14,15 @@ from __future__ import annotations
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # isolated mode leaves the script's own folder out
 
 import model
 import shell
 
-SYSTEM = "You are an agent with a shell. Call the bash tool to act, read its output, and answer without a tool call when the task is done."
+SYSTEM = (
+    "You are an agent with a shell. Call the bash tool to act, read its output, and answer without a tool call "
+    "when the task is done."
+)
 DONE, TURN_LIMIT, CONTEXT_FULL, NO_MODEL = 0, 3, 4, 5
 
 

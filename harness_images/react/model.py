@@ -67,7 +67,7 @@ def post(server: Server, payload: bytes, tries: int) -> tuple[int, bytes]:
     head = (
         f"POST /{prefix}/chat/completions HTTP/1.1\r\nHost: {netloc}\r\nAuthorization: Bearer {server.api_key}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(payload)}\r\nConnection: close\r\n"
-        f"X-Stainless-Retry-Count: {tries}\r\n\r\n"  # as the OpenAI clients say it: a server may tell a repeated call by it
+        f"X-Stainless-Retry-Count: {tries}\r\n\r\n"  # as the OpenAI clients do: tells a repeated call from a new one
     )
     with socket.create_connection(address, timeout=ANSWER_S) as s:
         if scheme == "https":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -58,16 +59,12 @@ def run_bash(command: str) -> str:
     except (OSError, ValueError) as e:
         return f"[could not start: {e}]"
     output, timed_out = collect(child)
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     code = child.wait()
     text = shorten(output.decode("utf-8", "replace"))
-    if timed_out:
-        last = f"[timed out after {COMMAND_S:g} s]"
-    else:
-        last = f"[exit code {code if code >= 0 else 128 - code}]"
+    exit_code = code if code >= 0 else 128 - code
+    last = f"[timed out after {COMMAND_S:g} s]" if timed_out else f"[exit code {exit_code}]"
     if text and not text.endswith("\n"):
         text += "\n"
     return text + last

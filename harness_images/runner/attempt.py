@@ -87,8 +87,7 @@ def _agent(work: dict, places: Places, account: Account, waits: Lifeline, tail: 
     env = _environment(places)
     env.update({name: _fill(value, values) for name, value in harness.get("env", {}).items()})
     memory_bytes = limits["memory_mib"] << 20
-    own_user = account.uid is not None  # RLIMIT_NPROC counts a user's processes, so it needs a user that is only ours
-    rlimits = Rlimits(memory_bytes, _file_bytes(limits), limits["processes"] if own_user else None)
+    rlimits = Rlimits(memory_bytes, _file_bytes(limits), _process_limit(limits, account))
     watch = Watch(limits["wall_clock_s"], memory_bytes, limits["processes"])
     argv = [_fill(arg, values) for arg in harness["argv"]]
     ended = run_child(argv, env, places.workspace, account, rlimits, watch, tail, waits)
@@ -111,7 +110,7 @@ def _verifier(work: dict, places: Places, users: Users, waits: Lifeline, bundle:
     env.update(HOME=home, OPENFORGE_REWARD_DIR=rewards, PYTHONSAFEPATH="1", PYTHONDONTWRITEBYTECODE="1")
     limits = work["limits"]
     tail = Tail(limits["output_kib"] * 1024)
-    rlimits = Rlimits(None, _file_bytes(limits), None)
+    rlimits = Rlimits(None, _file_bytes(limits), _process_limit(limits, users.verifier))
     watch = Watch(limits["verifier_s"], None, None)
     ended = run_child(
         [BASH, os.path.join(tests, "test.sh")], env, places.workspace, users.verifier, rlimits, watch, tail, waits
@@ -165,6 +164,11 @@ def _environment(places: Places) -> dict[str, str]:
     return env
 
 
+def _process_limit(limits: dict, account: Account) -> int | None:
+    """RLIMIT_NPROC counts all processes of a user, so it needs a user that is only ours."""
+    return None if account.uid is None else limits["processes"]
+
+
 def _file_bytes(limits: dict) -> int:
     return limits["output_kib"] * 1024 * FILE_LIMIT_TIMES
 
@@ -181,7 +185,7 @@ def _home_file(home: str, name: str, content: str, account: Account) -> None:
 
 
 class _Heartbeat:
-    """Says every few seconds that the runner lives; the first time after one interval, so a short rollout says nothing."""
+    """Says every few seconds that the runner lives; first after one interval, so a short rollout says nothing."""
 
     def __init__(self, proxy: Proxy, waits: Lifeline, phase, tail: Tail) -> None:
         self._proxy, self._waits, self._phase, self._tail = proxy.beside(), waits, phase, tail

@@ -1,11 +1,13 @@
 """What the agent may do and how it is ended: user, resource limits, and killing everything that descends from it.
 
-The runner is the subreaper of its descendants: an agent process that double-forks or starts its own session still becomes the
-runner's child, so "no child is left to wait for" is the kernel's own word that every process of the agent is dead.
+The runner is the subreaper of its descendants: an agent process that double-forks or starts its own session still
+becomes the runner's child, so "no child is left to wait for" is the kernel's own word that every process of the agent
+is dead.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -51,7 +53,7 @@ class Rlimits:
         ]
 
     def apply(self) -> None:
-        """Set them on this process, forbid set-user-id programs, and die with the runner; called between fork and exec."""
+        """Set them on this process, forbid set-user-id programs, die with the runner; called between fork and exec."""
         for which, value in self.pairs:
             _, hard = resource.getrlimit(which)
             value = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -164,10 +166,8 @@ def _kill_user(uid: int) -> None:
 
 
 def _kill(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # gone, or another user's, whom _kill_user reaches
         os.kill(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # gone, or a set-user-id program that no_new_privs should have prevented
 
 
 def _read(path: str) -> bytes:

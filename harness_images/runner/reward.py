@@ -59,7 +59,7 @@ def _in_range(where: str, value: float) -> float:
 
 
 def _text(path: str) -> str | None:
-    """The file's text; None when it is absent. Follows no link: the file's writer may not choose what the runner reads."""
+    """The file's text; None when it is absent. Follows no link: its writer may not choose what the runner reads."""
     name = os.path.basename(path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -1,13 +1,15 @@
 """The runner: the one process that lives in a sandbox as long as its rollout.
 
-It pulls the work from the proxy, runs the harness as an unprivileged user under limits, kills every process of that user, only
-then fetches the verifier, grades, and posts what it saw. It decides nothing: outcome and cause are the orchestrator's.
+It pulls the work from the proxy, runs the harness as an unprivileged user under limits, kills every process of that
+user, only then fetches the verifier, grades, and posts what it saw. It decides nothing: outcome and cause are the
+orchestrator's.
 
     python -I -S runner.py        standard library only, Python 3.9 or newer
 
-Bootstrap: the first line on stdin, JSON {"proxy_url", "runner_secret", "directory", "sandbox_id", "agent_uid", "verifier_uid"} (a uid
-that is null: the runner's own user); what follows on stdin is the lifeline, whose end means that the owner is dead. In a container
-instead the environment variables OPENFORGE_PROXY_URL and OPENFORGE_RUNNER_SECRET, removed at once, and no lifeline.
+Bootstrap: the first line on stdin, JSON with proxy_url, runner_secret, directory, sandbox_id, agent_uid, verifier_uid
+(a uid that is null: the runner's own user); what follows on stdin is the lifeline, whose end means that the owner is
+dead. In a container instead the environment variables OPENFORGE_PROXY_URL and OPENFORGE_RUNNER_SECRET, removed at once,
+and no lifeline.
 
 Exit codes: 0 result posted, 70 the runner itself failed, 75 the proxy did not answer, 76 told to leave.
 """
@@ -18,7 +20,7 @@ import json
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # isolated mode leaves the script's own folder out
 
 import attempt
 import confine

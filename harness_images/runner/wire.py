@@ -1,4 +1,4 @@
-"""Calls to the proxy's runner API over a plain socket: `http.client` alone would cost more start-up time than the whole runner.
+"""Calls to the proxy's runner API over a plain socket: `http.client` alone would double the runner's start-up time.
 
 HTTP/1.0, one connection per call, so an answer is everything up to the end of the connection.
 """
@@ -89,7 +89,8 @@ class Proxy:
     def _exchange(self, method: str, path: str, body: object) -> tuple[int, bytes]:
         payload = b"" if body is None else json.dumps(body).encode()
         head = (
-            f"{method} {self._prefix}{path} HTTP/1.0\r\nHost: {self._netloc}\r\nAuthorization: Bearer {self._secret}\r\n"
+            f"{method} {self._prefix}{path} HTTP/1.0\r\nHost: {self._netloc}\r\n"
+            f"Authorization: Bearer {self._secret}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(payload)}\r\nConnection: close\r\n\r\n"
         )
         with self._connect() as s:

@@ -143,6 +143,12 @@ async def test_an_engine_failure_is_a_502_and_noted_as_upstream(stand) -> None:
         assert (await s.client.session(session_id)).upstream_error == "the card is gone"
 
 
+async def test_an_engine_failure_does_not_use_up_the_harnesss_turns(stand) -> None:
+    async with stand(EngineError("busy"), says("ok")) as s:
+        _, harness = await s.session(turns=1)
+        assert [(await harness.chat([USER])).status_code for _ in range(3)] == [502, 200, 400]
+
+
 async def test_a_malformed_tool_call_reaches_the_harness_as_the_policy_wrote_it(stand) -> None:
     wrong = says('<tool_call>\n{"name": "bash", "arguments": {"command": </tool_call>')
     async with stand(wrong) as s:

@@ -102,7 +102,8 @@ async def test_the_reference_solution_through_the_react_harness_scores_1(world: 
     result = await world.run(world.request(world.task()))
     assert (result.outcome, result.cause, result.reward) == (Outcome.COMPLETED, None, 1.0), result
     assert (result.calls, result.task, result.evidence.agent_exit_code) == (3, "write-1", 0)
-    assert result.session_id is not None and (await world.proxy.session(result.session_id)).sealed
+    assert result.session_id is not None
+    assert (await world.proxy.session(result.session_id)).sealed
     calls = world.server.log.calls(result.session_id)
     assert [m["content"] for call in calls for m in call.messages if m["role"] == "tool"] == [
         "[exit code 0]",
@@ -120,7 +121,8 @@ async def test_doing_nothing_scores_0_and_is_graded(world: World):
 async def test_a_verifier_without_a_number_is_a_task_failure_not_reward_0(world: World, word: str):
     result = await world.run(world.request(world.task(test_sh=f'echo {word} > "$OPENFORGE_REWARD_DIR/reward.txt"')))
     assert (result.outcome, result.cause, result.reward) == (Outcome.FAILED, Cause.TASK, None)
-    assert result.evidence.detail is not None and result.evidence.detail.startswith("reward.txt ")
+    assert result.evidence.detail is not None
+    assert result.evidence.detail.startswith("reward.txt ")
 
 
 async def test_more_calls_than_turns_is_truncated_and_graded_only_on_demand(world: World):
@@ -143,7 +145,8 @@ async def test_a_harness_that_crashes_before_its_first_call_is_the_harnesss_fail
     result = await world.run(world.request(world.task(), "crashing"))
     assert (result.outcome, result.cause, result.reward) == (Outcome.FAILED, Cause.HARNESS, None)
     assert result.evidence.detail == "no model call; exit code 2"
-    assert result.evidence.agent_log is not None and result.evidence.agent_log.text == "no such option\n"
+    assert result.evidence.agent_log is not None
+    assert result.evidence.agent_log.text == "no such option\n"
 
 
 async def test_the_model_secret_posts_no_result_and_fetches_no_verifier(world: World):
@@ -195,7 +198,8 @@ async def test_a_sandbox_that_is_swept_meanwhile_is_our_failure(world: World):
     assert len(await world.sandbox.sweep("run")) == 1
     result = await running
     assert (result.outcome, result.cause, result.reward) == (Outcome.FAILED, Cause.OURS, None)
-    assert result.session_id is not None and (await world.proxy.session(result.session_id)).sealed
+    assert result.session_id is not None
+    assert (await world.proxy.session(result.session_id)).sealed
 
 
 async def test_cancelling_an_attempt_leaves_no_sandbox_and_seals_the_session(world: World):

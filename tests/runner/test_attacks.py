@@ -107,10 +107,13 @@ async def test_the_runner_secret_cannot_be_read_by_the_agent(config: LocalSandbo
     handle = await sandbox.start(spec_of(session, proxy))
     await sandbox.wait(handle)
     await sandbox.stop(handle)
-    assert session.result is not None and session.result.evidence.agent_log is not None
+    assert session.result is not None
+    assert session.result.evidence.agent_log is not None
     log = session.result.evidence.agent_log.text
-    assert "runner.py" in log and "Permission denied" in log
-    assert session.runner_secret not in log and "\nread " not in log
+    assert "runner.py" in log
+    assert "Permission denied" in log
+    assert session.runner_secret not in log
+    assert "\nread " not in log
 
 
 @needs_root

@@ -79,7 +79,8 @@ async def test_placeholders_are_filled_once(sandbox: LocalProcesses, proxy: Fake
     done = await attempt(sandbox, proxy, session_body(agent="say {api_key} and {nonsense}", harness=harness))
     first, second, third = done.agent_log.splitlines()
     assert first == f"say {{api_key}} and {{nonsense}}|{proxy.url}/s/s0|policy|model-s0"
-    assert second.startswith("in /") and second.endswith("/workspace")
+    assert second.startswith("in /")
+    assert second.endswith("/workspace")
     assert third == "600"
 
 
@@ -98,7 +99,8 @@ async def test_the_agents_exit_code_is_reported_and_the_attempt_graded(sandbox: 
 async def test_a_bundle_that_is_no_tar_is_the_runners_error(sandbox: LocalProcesses, proxy: FakeProxy):
     body = session_body().model_copy(update={"workspace_tar": "bm8gdGFy"})
     done = await attempt(sandbox, proxy, body)
-    assert done.result.error is not None and "not a tar file" in done.result.error
+    assert done.result.error is not None
+    assert "not a tar file" in done.result.error
     assert done.result.reward is None
 
 
@@ -109,7 +111,8 @@ async def test_a_proxy_that_is_away_for_a_while_is_waited_for(sandbox: LocalProc
     assert await asyncio.to_thread(proxy.turned_away.wait, 20)
     proxy.down = False
     assert (await sandbox.wait(handle)).exit_code == 0
-    assert session.result is not None and session.result.reward == 1.0
+    assert session.result is not None
+    assert session.result.reward == 1.0
     await sandbox.stop(handle)
 
 
@@ -131,4 +134,5 @@ async def test_the_agents_python_is_one_that_its_user_may_run(sandbox: LocalProc
         update={"argv": ("{python}", "-I", "-S", "-c", "import os; print(os.getuid())")}
     )
     done = await attempt(sandbox, proxy, session_body(harness=harness))
-    assert done.result.evidence.agent_exit_code == 0 and int(done.agent_log) >= 55000
+    assert done.result.evidence.agent_exit_code == 0
+    assert int(done.agent_log) >= 55000

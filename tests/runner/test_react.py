@@ -11,6 +11,8 @@ import pytest
 from attempts import session_body
 from fake_proxy import FakeProxy, FakeSession
 
+from sandboxes import processes
+
 AGENT = Path(__file__).resolve().parents[2] / "harness_images" / "react" / "agent.py"
 SYSTEM = "You are an agent with a shell. Call the bash tool to act, read its output, and answer without a tool call when the task is done."
 TOOLS = (
@@ -126,8 +128,9 @@ def test_a_process_left_in_the_background_does_not_hold_up_the_answer(proxy: Fak
     run_agent(proxy, session, tmp_path)
     assert time.monotonic() - start < 30
     pid = tool_results(session)[0].split()[0]
-    stat = Path("/proc", pid, "stat")
-    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    deadline = time.monotonic() + 10
+    while processes.identify(int(pid)) is not None:  # it was sent SIGKILL; the kernel takes a moment
+        assert time.monotonic() < deadline
 
 
 def test_the_key_is_not_in_the_environment_of_commands(proxy: FakeProxy, tmp_path: Path):

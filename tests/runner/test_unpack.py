@@ -10,7 +10,8 @@ from rollout.bundle import bundle_dir
 
 SOURCE = Path(__file__).resolve().parents[2] / "harness_images" / "runner" / "unpack.py"
 _spec = importlib.util.spec_from_file_location("runner_unpack", SOURCE)
-assert _spec is not None and _spec.loader is not None
+assert _spec is not None
+assert _spec.loader is not None
 unpacking = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(unpacking)
 

@@ -17,7 +17,8 @@ RUNNER = Path(__file__).resolve().parents[2] / "harness_images" / "runner"
 def runner_module(name: str) -> ModuleType:
     """A module of the runner that imports no sibling."""
     spec = importlib.util.spec_from_file_location(f"runner_{name}", RUNNER / f"{name}.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -98,7 +99,8 @@ def test_a_reward_json_that_is_wrong_is_no_reward_even_with_a_good_reward_txt(tm
 def test_broken_json_names_what_was_written(tmp_path: Path):
     (tmp_path / "reward.json").write_text("reward: 1")
     reward, _, why = read_reward(str(tmp_path))
-    assert reward is None and why.startswith("reward.json holds 'reward: 1', not JSON: ")
+    assert reward is None
+    assert why.startswith("reward.json holds 'reward: 1', not JSON: ")
 
 
 def test_a_directory_in_the_place_of_the_reward_is_no_reward(tmp_path: Path):
@@ -123,7 +125,9 @@ async def test_a_verifier_that_crashes_gives_no_reward_and_its_output_is_kept(
     assert done.result.reward is None
     assert done.result.reward_error == "the verifier wrote neither reward.json nor reward.txt (exit code 2)"
     log = done.result.evidence.verifier_log
-    assert log is not None and log.text.startswith("what\n") and "nonsense-command: command not found" in log.text
+    assert log is not None
+    assert log.text.startswith("what\n")
+    assert "nonsense-command: command not found" in log.text
 
 
 async def test_a_verifier_that_runs_too_long_gives_no_reward_even_if_it_wrote_one(

@@ -98,7 +98,8 @@ async def test_the_runner_secret_is_in_no_command_line_no_environment_and_no_fil
     proc = Path("/proc", str(entry.runner.pid))
     seen = [(proc / "cmdline").read_bytes(), (proc / "environ").read_bytes() if os.geteuid() == 0 else b""]
     seen += [p.read_bytes() for p in config.state_dir.rglob("*") if p.is_file()]
-    assert len(seen) >= 3 and not any(session.runner_secret.encode() in text for text in seen)
+    assert len(seen) >= 3
+    assert not any(session.runner_secret.encode() in text for text in seen)
     await sandbox.stop(handle)
 
 
@@ -111,7 +112,8 @@ async def test_a_killed_runner_is_a_sandbox_failure_and_its_agents_die_with_the_
     orphan = await written_pid(pid_file)
     assert config.state_dir is not None
     [entry] = Register(config.state_dir).entries("run")
-    assert entry.runner is not None and processes.send(entry.runner, signal.SIGKILL)
+    assert entry.runner is not None
+    assert processes.send(entry.runner, signal.SIGKILL)
     ended = await sandbox.wait(handle)
     assert (ended.exit_code, ended.cause, ended.detail) == (-9, Cause.SANDBOX, "the runner was killed by signal 9")
     await sandbox.stop(handle)
@@ -204,7 +206,8 @@ async def test_each_rollout_has_a_user_of_its_own(sandbox: LocalProcesses, proxy
     numbers = [d.agent_log.split() for d in done]
     assert all(len(set(ids)) == 1 for ids in numbers)
     uids = {int(ids[0]) for ids in numbers}
-    assert len(uids) == 3 and all(config.first_uid <= uid < config.first_uid + config.uids for uid in uids)
+    assert len(uids) == 3
+    assert all(config.first_uid <= uid < config.first_uid + config.uids for uid in uids)
 
 
 @needs_root
@@ -222,7 +225,8 @@ async def test_when_all_user_numbers_are_lent_a_start_says_so(config: LocalSandb
 async def test_what_an_agent_leaves_in_tmp_is_removed(sandbox: LocalProcesses, proxy: FakeProxy):
     done = await attempt(sandbox, proxy, session_body(agent="mktemp -d -p /tmp litter-XXXXXX"))
     left = Path(done.agent_log.strip())
-    assert left.name.startswith("litter-") and not left.exists()
+    assert left.name.startswith("litter-")
+    assert not left.exists()
 
 
 @needs_root
@@ -251,7 +255,8 @@ async def test_with_the_same_user_a_sweep_still_finds_an_orphan_of_a_killed_runn
     orphan = await written_pid(pid_file)
     assert same.state_dir is not None
     [entry] = Register(same.state_dir).entries("run")
-    assert entry.runner is not None and entry.uid is None
+    assert entry.runner is not None
+    assert entry.uid is None
     assert processes.send(entry.runner, signal.SIGKILL)
     assert await sandbox.sweep("run") == [handle.sandbox_id]
     assert not processes.is_alive(orphan)

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PROBE = (
+    "import subprocess, sys, pydantic, pytest, pytest_asyncio; subprocess.run([sys.executable, '-c', ''], check=True)"
+)
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 PACKAGES = os.pathsep.join(p for p in sys.path if p.endswith("site-packages"))
 ENV = {
@@ -23,7 +26,7 @@ def python_of_nobody() -> str | None:
     """A Python like this one that nobody may run and that finds the packages of this one."""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for python in (sys.executable, f"/usr/local/bin/{name}", f"/usr/bin/{name}"):
-        probe = [*NOBODY, python, "-c", "import pydantic, pytest, pytest_asyncio"]
+        probe = [*NOBODY, python, "-c", PROBE]
         try:
             if subprocess.run(probe, env=ENV, cwd="/", capture_output=True, timeout=60).returncode == 0:
                 return python

@@ -8,7 +8,8 @@ from sandboxes.processes import ProcessId
 
 def test_a_pid_with_another_start_time_is_another_process():
     me = processes.this_process()
-    assert me.pid == os.getpid() and processes.is_alive(me)
+    assert me.pid == os.getpid()
+    assert processes.is_alive(me)
     reused = ProcessId(pid=me.pid, started_ticks=me.started_ticks - 1)
     assert not processes.is_alive(reused)
     assert not processes.send(reused, signal.SIGKILL)
@@ -20,7 +21,8 @@ def test_a_zombie_counts_as_dead():
     assert found is not None
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended and nobody has collected it
-    assert processes.identify(child.pid) is None and not processes.is_alive(found)
+    assert processes.identify(child.pid) is None
+    assert not processes.is_alive(found)
     child.communicate()
 
 
@@ -31,7 +33,8 @@ def test_ending_a_process_that_ignores_sigterm_takes_sigkill():
         stdout=subprocess.PIPE,
     )
     with child:
-        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
         found = processes.identify(child.pid)
         assert found is not None
         processes.end(found, grace_s=0.2)

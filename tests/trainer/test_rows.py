@@ -46,7 +46,10 @@ def test_logprobs_of_untrained_tokens_are_not_passed_on():
 
 def test_a_trained_token_without_logprob_makes_a_rollout_untrainable():
     assert untrainable([_row()]) is None
-    assert untrainable([_row(), _row(1, logprobs=(-0.1, None, None, -0.3))]) == "row 1 has trained tokens without a logprob"
+    assert (
+        untrainable([_row(), _row(1, logprobs=(-0.1, None, None, -0.3))])
+        == "row 1 has trained tokens without a logprob"
+    )
     assert untrainable([_row(logprobs=None)]) == "row 0 has trained tokens without a logprob"
     assert untrainable([]) == "no sampled token was recorded"
     assert untrainable([_row(mask=(0, 0, 0, 0))]) == "no sampled token was recorded"

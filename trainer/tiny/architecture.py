@@ -7,7 +7,7 @@ from trainer.tiny.tokenizer import CONTEXT_TOKENS
 
 VOCAB_SIZE = 1024
 HIDDEN_SIZE = 128
-LAYERS = 3
+LAYERS = 2
 HEADS = 2
 HEAD_DIM = 64
 MLP_SIZE = 384

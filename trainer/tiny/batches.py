@@ -10,7 +10,8 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from trainer.tiny.corpus import TOOLS, Session, draw_session, prompt, turns
-from trainer.tiny.tokenizer import CONTROL_TOKENS, TAG_TOKENS, render
+from trainer.tiny.tokenizer import render
+from trainer.tiny.words import draw_file
 
 ARGUMENT_WEIGHT = 5.0
 """Loss weight of an argument's token in a command, against 1 for any other token that the assistant says."""
@@ -68,13 +69,18 @@ def encode_session(
     return ids, weights
 
 
-def copy_batch(generator: torch.Generator, vocab_size: int, rows: int) -> Batch:
-    """Draw rows of random tokens that repeat with a period of the row's own; only the repeats have weight."""
-    first_plain_id = len(CONTROL_TOKENS) + len(TAG_TOKENS)
-    drawn_BL = torch.randint(first_plain_id, vocab_size, (rows, COPY_TOKENS), generator=generator)
+def copy_batch(generator: torch.Generator, ids_V: torch.Tensor, rows: int) -> Batch:
+    """Draw rows of tokens from ``ids_V`` that repeat with a period of the row's own; only the repeats have weight."""
+    drawn_BL = ids_V[torch.randint(len(ids_V), (rows, COPY_TOKENS), generator=generator)]
     periods_B1 = torch.randint(3, COPY_TOKENS // 2, (rows, 1), generator=generator)
     positions_L = torch.arange(COPY_TOKENS)
     return Batch(drawn_BL.gather(1, positions_L % periods_B1), (positions_L > periods_B1).float())
+
+
+def argument_ids(tokenizer: PreTrainedTokenizerFast, rng: Random) -> torch.Tensor:
+    """Ids of the tokens that words and file names are made of."""
+    files = (draw_file(rng, "train") for _ in range(5000))
+    return torch.tensor(sorted({i for file in files for i in _encode(tokenizer, " " + file)}))
 
 
 def _encode(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:

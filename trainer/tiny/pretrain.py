@@ -16,7 +16,7 @@ import typer
 from transformers import DynamicCache, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from trainer.tiny.architecture import VOCAB_SIZE, build_model
-from trainer.tiny.batches import ARGUMENT_WEIGHT, Batch, copy_batch, session_batch, shared_prefix
+from trainer.tiny.batches import ARGUMENT_WEIGHT, Batch, argument_ids, copy_batch, session_batch, shared_prefix
 from trainer.tiny.corpus import tokenizer_texts
 from trainer.tiny.tokenizer import build_tokenizer
 
@@ -29,7 +29,7 @@ TOKENIZER_SESSIONS = 1500
 WARMUP_STEPS = 50
 MATRIX_LR = 0.02
 """Muon, for the weight matrices."""
-VECTOR_LR = 3e-3
+VECTOR_LR = 1e-2
 """AdamW, for the embeddings and the norms."""
 
 
@@ -74,12 +74,13 @@ def train(
     generator = torch.Generator().manual_seed(seed)
     prefix = shared_prefix()
     prefix_ids = torch.tensor([tokenizer.encode(prefix, add_special_tokens=False)])
+    copied_ids = argument_ids(tokenizer, rng)
     optimizers = _optimizers(model)
     for step in range(steps):
         _set_rate(optimizers, min(1.0, (step + 1) / WARMUP_STEPS) * max(0.05, 1 - step / steps))
         batch = session_batch(tokenizer, prefix, rng, SESSION_ROWS, answered=step % ANSWERED_EVERY == 0)
         logits = _session_logits(model, prefix_ids, batch)
-        repeats = copy_batch(generator, len(tokenizer), COPY_ROWS)
+        repeats = copy_batch(generator, copied_ids, COPY_ROWS)
         session_loss, copy_loss = _loss(logits, batch), _loss(_copy_logits(model, repeats), repeats)
         (session_loss + copy_loss).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
