@@ -81,7 +81,7 @@ async def open_session(server: ProxyServer, client: ProxyClient, http: httpx.Asy
             workspace_tar="",
             harness_tar="",
             tests_tar="",
-        )  # fmt: skip
+        )
     )
     work = (await http.get("/runner/work", headers={"authorization": f"Bearer {opened.runner_secret}"})).json()
     return server.url + work["base_url_path"], work["model_secret"]

@@ -13,8 +13,6 @@ SPLITS: tuple[Split, ...] = ("train", "eval")
 CONSONANTS = "bcdfghjklmnprstvwz"
 VOWELS = "aeiou"
 EXTENSIONS = ("txt", "md", "log", "csv", "cfg", "dat")
-CLOSED_SYLLABLES = 0.25
-"""Share of syllables that end in a second consonant."""
 
 
 def split_of(word: str) -> Split:
@@ -23,13 +21,8 @@ def split_of(word: str) -> Split:
 
 
 def random_word(rng: random.Random, split: Split) -> str:
-    """A word of two or three syllables that belongs to ``split``."""
+    """A word of two or three syllables, each a consonant and a vowel, that belongs to ``split``."""
     while True:
-        word = "".join(_syllable(rng) for _ in range(rng.randint(2, 3)))
+        word = "".join(rng.choice(CONSONANTS) + rng.choice(VOWELS) for _ in range(rng.randint(2, 3)))
         if split_of(word) == split:
             return word
-
-
-def _syllable(rng: random.Random) -> str:
-    end = rng.choice(CONSONANTS) if rng.random() < CLOSED_SYLLABLES else ""
-    return rng.choice(CONSONANTS) + rng.choice(VOWELS) + end

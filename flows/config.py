@@ -14,11 +14,11 @@ from trainer.config import RlConfig, SftConfig
 class DatagenRun(Config):
     """Everything of one `datagen` run."""
 
-    datagen: DatagenConfig = Field(DatagenConfig(), title="Task set")
+    datagen: DatagenConfig = Field(default=DatagenConfig(), title="Task set")
     """What is generated and how strictly it is tested."""
-    max_parallel: int = Field(8, ge=1, title="Parallel test runs")
+    max_parallel: int = Field(default=8, ge=1, title="Parallel test runs")
     """Test rollouts that run at the same time."""
-    machine: Machine = Field(Machine(), title="Machine")
+    machine: Machine = Field(default=Machine(), title="Machine")
     """Where rollouts run."""
 
 
@@ -31,7 +31,7 @@ class SftRun(Config):
     """Who is recorded, on which tasks."""
     sft: SftConfig = Field(title="Training")
     """What is trained, and how."""
-    machine: Machine = Field(Machine(), title="Machine")
+    machine: Machine = Field(default=Machine(), title="Machine")
     """Where rollouts run."""
 
 
@@ -42,11 +42,11 @@ class RlRun(Config):
     """Where the run keeps its log, step records and checkpoints; a second run of it continues from the last checkpoint."""
     rl: RlConfig = Field(title="Training")
     """What is trained, on which tasks, and how; ``model`` may be another run's directory: its newest checkpoint is taken."""
-    split: str | None = Field("train", title="Split")
+    split: str | None = Field(default="train", title="Split")
     """Only tasks of this split; None: every task of the set."""
-    families: tuple[str, ...] = Field((), title="Families")
+    families: tuple[str, ...] = Field(default=(), title="Families")
     """Only tasks of these families; empty: all families."""
-    machine: Machine = Field(Machine(), title="Machine")
+    machine: Machine = Field(default=Machine(), title="Machine")
     """Where rollouts run."""
 
 
@@ -55,22 +55,22 @@ class BenchmarkRun(Config):
 
     benchmark: BenchmarkConfig = Field(title="Benchmark")
     """What is measured; each policy's ``model`` may be a run's directory: its newest checkpoint is taken."""
-    dated: bool = Field(False, title="Dated")
+    dated: bool = Field(default=False, title="Dated")
     """Keep the results in a sub-directory of ``out`` named by the day: a nightly run measures anew each time."""
-    datagen_dir: Path | None = Field(None, title="Task set's directory")
+    datagen_dir: Path | None = Field(default=None, title="Task set's directory")
     """Adds its yield table to the report."""
-    sft_run_dir: Path | None = Field(None, title="SFT run directory")
+    sft_run_dir: Path | None = Field(default=None, title="SFT run directory")
     """Adds its loss curve to the report."""
-    rl_run_dir: Path | None = Field(None, title="RL run directory")
+    rl_run_dir: Path | None = Field(default=None, title="RL run directory")
     """Adds its reward curve and invariants to the report."""
-    machine: Machine = Field(Machine(), title="Machine")
+    machine: Machine = Field(default=Machine(), title="Machine")
     """Where rollouts run."""
 
 
 class JanitorRun(Config):
     """Everything of one `janitor` run."""
 
-    runs: Path = Field(Path("runs"), title="Runs")
+    runs: Path = Field(default=Path("runs"), title="Runs")
     """Directory below which training runs are looked for."""
-    machine: Machine = Field(Machine(), title="Machine")
+    machine: Machine = Field(default=Machine(), title="Machine")
     """Whose sandboxes are swept."""

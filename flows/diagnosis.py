@@ -74,12 +74,19 @@ def _checkout(root: Path) -> Check:
 def _writable(runs: Path) -> Check:
     place = next(p for p in (runs, *runs.parents) if p.exists())
     ok = os.access(place, os.W_OK)
-    return Check("runs/", ok, f"{place} {'can' if ok else 'cannot'} be written", "give this user the right to write there")
+    return Check(
+        "runs/", ok, f"{place} {'can' if ok else 'cannot'} be written", "give this user the right to write there"
+    )
 
 
 def _disk(root: Path) -> Check:
     free_gib = shutil.disk_usage(root if root.exists() else Path.cwd()).free / 2**30
-    return Check("free disk", free_gib >= LEAST_DISK_GIB, f"{free_gib:.0f} GiB", f"free {LEAST_DISK_GIB} GiB for logs and checkpoints")
+    return Check(
+        "free disk",
+        free_gib >= LEAST_DISK_GIB,
+        f"{free_gib:.0f} GiB",
+        f"free {LEAST_DISK_GIB} GiB for logs and checkpoints",
+    )
 
 
 def _memory() -> Check:
@@ -88,18 +95,28 @@ def _memory() -> Check:
     except OSError:
         return Check("memory", True, "unknown on this system", "")
     total_gib = next(int(line.split()[1]) for line in lines if line.startswith("MemTotal:")) / _KIB_PER_GIB
-    return Check("memory", total_gib >= LEAST_MEMORY_GIB, f"{total_gib:.1f} GiB", f"use a machine with {LEAST_MEMORY_GIB} GiB")
+    return Check(
+        "memory", total_gib >= LEAST_MEMORY_GIB, f"{total_gib:.1f} GiB", f"use a machine with {LEAST_MEMORY_GIB} GiB"
+    )
 
 
 def _harnesses() -> Check:
     known = known_harnesses(default_images())
-    return Check("harnesses", "react" in known, ", ".join(known) or "none", "reinstall: harness_images/ is part of this program")
+    return Check(
+        "harnesses", "react" in known, ", ".join(known) or "none", "reinstall: harness_images/ is part of this program"
+    )
 
 
 def _user() -> Check:
     root = os.geteuid() == 0
     found = "root: each rollout gets a user of its own" if root else "not root: rollouts run as you"
-    return Check("isolation of local rollouts", root, found, "run as root, or in a container, for tasks you do not trust", needed=False)
+    return Check(
+        "isolation of local rollouts",
+        root,
+        found,
+        "run as root, or in a container, for tasks you do not trust",
+        needed=False,
+    )
 
 
 def _api_url(root: Path) -> str | None:
@@ -115,4 +132,6 @@ def _server(what: str, where: Callable[[], str | None]) -> Check:
         ok = httpx.get(f"{url}/health", timeout=5.0).status_code == 200
     except httpx.HTTPError:
         ok = False
-    return Check(what, ok, f"{url} {'answers' if ok else 'does not answer'}", "start it, or unset PREFECT_API_URL", needed=False)
+    return Check(
+        what, ok, f"{url} {'answers' if ok else 'does not answer'}", "start it, or unset PREFECT_API_URL", needed=False
+    )

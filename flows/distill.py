@@ -43,7 +43,9 @@ async def sft(config: SftRun) -> Path:
     get_run_logger().info("%d of %d teacher sessions succeeded", len(sessions), wanted)
     rows = await rows_of(log, sessions, settings, RendererConfig())
     checkpoint = await fine_tune(settings, rows, run_dir)
-    await show_table("sft-sessions", [{"wanted": wanted, "succeeded": len(sessions), "rows": len(rows)}], "Teacher sessions")
+    await show_table(
+        "sft-sessions", [{"wanted": wanted, "succeeded": len(sessions), "rows": len(rows)}], "Teacher sessions"
+    )
     await show_table("sft-loss", [loss.model_dump() for loss in sft_losses(run_dir)], "Loss per optimizer step")
     return checkpoint
 

@@ -56,7 +56,9 @@ async def benchmark(config: BenchmarkRun) -> Path:
 async def measure(policy: str, config: BenchmarkConfig, site: Site) -> None:
     """Run every attempt of one policy that has no lasting result yet."""
     requests = [r for r in heldout.pending(config, site.run_id) if r.policy == policy]
-    progress = await Progress.started(f"benchmark-{policy.lower().replace('.', '-').replace('_', '-')}", f"rollouts of {policy}", len(requests))
+    progress = await Progress.started(
+        f"benchmark-{policy.lower().replace('.', '-').replace('_', '-')}", f"rollouts of {policy}", len(requests)
+    )
 
     async def keep(result: RolloutResult) -> None:
         heldout.record(config, result)

@@ -19,7 +19,7 @@ from tasks.stages import build_tasks, filter_tasks, generate_tasks, publish_task
 
 
 @flow(name="datagen", flow_run_name="{config.datagen.out.name}-seed{config.datagen.seed}", **SWEEPS)
-async def datagen(config: DatagenRun = DatagenRun()) -> Path:
+async def datagen(config: DatagenRun = DatagenRun()) -> Path:  # noqa: B008 - frozen; Prefect fills the form with it
     """Make a task set whose tasks are proven: doing nothing earns 0, the reference solution earns 1, every time.
 
     Returns:
@@ -38,7 +38,9 @@ async def datagen(config: DatagenRun = DatagenRun()) -> Path:
             number += 1
             await test_round(number, settings, site)
     entries = await publish_tasks(settings)
-    await show_table("datagen-yield", yield_rows(pipeline.reports(settings)), "Tasks that entered, passed and left each stage")
+    await show_table(
+        "datagen-yield", yield_rows(pipeline.reports(settings)), "Tasks that entered, passed and left each stage"
+    )
     get_run_logger().info("published %d tasks in %s", len(entries), settings.out / "tasks")
     return settings.out / "tasks"
 

@@ -54,7 +54,9 @@ async def _api(root: Path) -> AsyncIterator[str]:
     given = os.environ.get("PREFECT_API_URL")
     if given is not None:
         if not await healthy(given):
-            raise PrefectDown(f"no Prefect server answers at PREFECT_API_URL = {given!r}; start it, or unset the variable.")
+            raise PrefectDown(
+                f"no Prefect server answers at PREFECT_API_URL = {given!r}; start it, or unset the variable."
+            )
         yield given
         return
     note = read_note(root)
@@ -70,8 +72,8 @@ async def _deliver() -> None:
     from prefect.events.worker import EventsWorker
     from prefect.logging.handlers import APILogHandler
 
-    await APILogHandler.aflush()
-    await EventsWorker.drain_all(timeout=DELIVER_TIMEOUT_S)
+    await APILogHandler.aflush()  # pyright: ignore[reportGeneralTypeIssues]
+    await EventsWorker.drain_all(timeout=DELIVER_TIMEOUT_S)  # pyright: ignore[reportGeneralTypeIssues]
 
 
 async def _outcome(state: Any) -> Any:

@@ -33,7 +33,9 @@ async def installed(root: Path, port: int | None, tell: Callable[[str], None]) -
     """
     other = read_note(root)
     if other is not None:
-        raise ConfigError(f"process {other.pid} serves {str(root)!r} already, UI: {other.ui_url}; end it with `openforge down`.")
+        raise ConfigError(
+            f"process {other.pid} serves {str(root)!r} already, UI: {other.ui_url}; end it with `openforge down`."
+        )
     tell("starting the Prefect server …")
     async with prefect_server(root, port) as server:
         tell(f"UI: {server.ui_url}")
@@ -61,7 +63,9 @@ def start_detached(root: Path, port: int | None) -> Note:
     """
     log = state_dir(root) / "up.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    argv = [sys.executable, "-m", "flows.cli", "up", "--root", str(root)] + ([] if port is None else ["--port", str(port)])
+    argv = [sys.executable, "-m", "flows.cli", "up", "--root", str(root)] + (
+        [] if port is None else ["--port", str(port)]
+    )
     with log.open("wb") as out:
         process = subprocess.Popen(
             argv, cwd=root, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
@@ -95,7 +99,9 @@ def stop(root: Path) -> int | None:
     end = time.monotonic() + STOP_TIMEOUT_S
     while read_note(root) is not None:
         if time.monotonic() > end:
-            raise PrefectDown(f"process {note.pid} did not end within {STOP_TIMEOUT_S:.0f} s; end it with `kill -9 {note.pid}`.")
+            raise PrefectDown(
+                f"process {note.pid} did not end within {STOP_TIMEOUT_S:.0f} s; end it with `kill -9 {note.pid}`."
+            )
         time.sleep(_POLL_S)
     return note.pid
 
@@ -117,7 +123,9 @@ async def _run(root: Path, port: int | None, tell: Callable[[str], None]) -> Non
 
 async def _serve(root: Path, port: int | None, tell: Callable[[str], None], ended: asyncio.Event) -> None:
     async with installed(root, port, tell) as server:
-        tell(f"ready: trigger datagen, sft, rl-train or benchmark at {server.ui_url}/deployments (Ctrl-C ends everything)")
+        tell(
+            f"ready: trigger datagen, sft, rl-train or benchmark at {server.ui_url}/deployments (Ctrl-C ends everything)"
+        )
         await ended.wait()
 
 
@@ -131,7 +139,12 @@ async def _end_runs(server: Server) -> None:
 async def _watch_for_zombies(root: Path, server: Server) -> None:
     """Register the automation in a process of its own: this one must not load Prefect before it knows the server."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "flows.zombies", cwd=root, env=_environment(root, server), stdin=asyncio.subprocess.DEVNULL
+        sys.executable,
+        "-m",
+        "flows.zombies",
+        cwd=root,
+        env=_environment(root, server),
+        stdin=asyncio.subprocess.DEVNULL,
     )
     if await asyncio.wait_for(process.wait(), DETACH_TIMEOUT_S) != 0:
         raise PrefectDown("the automation that finds dead flow runs could not be registered; see the lines above.")

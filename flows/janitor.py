@@ -11,7 +11,7 @@ from trainer.guard import sweep as sweep_trainer
 
 
 @flow(name="janitor", flow_run_name="sweep-{config.runs.name}", retries=2, retry_delay_seconds=5)
-async def janitor(config: JanitorRun = JanitorRun()) -> list[str]:
+async def janitor(config: JanitorRun = JanitorRun()) -> list[str]:  # noqa: B008 - frozen; Prefect fills the form with it
     """Sweep sandboxes and training processes of dead owners; returns the ids of the removed sandboxes."""
     removed = await make_sandbox(config.machine.sandbox).sweep(None)
     for note in notes(config.runs):

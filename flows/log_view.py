@@ -62,7 +62,7 @@ def _call_lines(call: Call) -> Iterator[str]:
     yield f"── call {call.seq} ({call.parent_rule}, {prompt}{output}{', ' + versions if versions else ''}, {call.engine_s:.2f} s)"
     for message in (*call.messages, call.answer):
         text = message.get("content") or ""
-        yield f"{message.get('role', '?')}: {text if isinstance(text, str) else text!r}"
+        yield f"{message.get('role', '?')}: {text}"
         for tool_call in message.get("tool_calls") or ():
             function = tool_call.get("function", {})
             yield f"  → {function.get('name')}({function.get('arguments')})"

@@ -64,7 +64,9 @@ class PrefectApi:
 
     async def cancel(self, run_id: str) -> None:
         """Ask for the end of a run, as the UI's Cancel does."""
-        await self._ask("POST", f"/flow_runs/{run_id}/set_state", {"state": {"type": "CANCELLING", "name": "Cancelling"}})
+        await self._ask(
+            "POST", f"/flow_runs/{run_id}/set_state", {"state": {"type": "CANCELLING", "name": "Cancelling"}}
+        )
 
     async def end_all_runs(self, longest_s: float) -> list[str]:
         """Cancel every run that is under way and wait until none is; returns the names of those that were left after ``longest_s``."""
@@ -88,7 +90,9 @@ class PrefectApi:
             try:
                 answer = await self._http.request(method, path, json=body)
             except httpx.HTTPError as e:
-                raise PrefectDown(f"no answer from the Prefect server at {self._url} ({type(e).__name__}); is it running?") from e
+                raise PrefectDown(
+                    f"no answer from the Prefect server at {self._url} ({type(e).__name__}); is it running?"
+                ) from e
             if answer.status_code != _BUSY or wait_s is None:
                 break
             await asyncio.sleep(wait_s)

@@ -146,7 +146,9 @@ async def _stage(
                 console.print(line, highlight=False)
             await asyncio.sleep(_POLL_S)
     if state.kind != "COMPLETED":
-        raise StageFailed(f"{name} ended {state.name}: {state.message} (flow run {run_id}; its log: `openforge up`, then the UI)")
+        raise StageFailed(
+            f"{name} ended {state.name}: {state.message} (flow run {run_id}; its log: `openforge up`, then the UI)"
+        )
 
 
 def _new_steps(run_dir: Path) -> Callable[[], list[str]]:
@@ -199,7 +201,8 @@ def _print_end(
         f"figures {out_dir(root, report.seed) / 'report.json'}",
         f"time    {sum(report.seconds.values()):.0f} s: {seconds}",
         f"memory  {report.peak_gib:.2f} GiB at the peak ({largest})",
-        f"tokens  {report.rows_per_rollout:.2f} rows per rollout, largest logprob difference {report.max_logprob_diff}, violations {violations}",
+        f"tokens  {report.rows_per_rollout:.2f} rows per rollout, largest logprob difference {report.max_logprob_diff}",
+        f"checks  violations {violations}",
         f"seed    {report.seed}",
         "",
         levels_table(report),

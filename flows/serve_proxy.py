@@ -3,7 +3,8 @@
 import asyncio
 import signal
 
-from proxy.__main__ import READY_FILE, serve as serve_until
+from proxy.__main__ import READY_FILE
+from proxy.__main__ import serve as serve_until
 from proxy.config import ProxyConfig
 
 

@@ -91,15 +91,21 @@ async def deploy(root: Path, server: Server, timeout_s: float = 120.0) -> None:
         )  # fmt: skip
         try:
             output, _ = await asyncio.wait_for(process.communicate(), timeout_s)
-        except asyncio.TimeoutError as e:
+        except TimeoutError as e:
             process.kill()
-            raise PrefectDown(f"`prefect {' '.join(argv)}` took longer than {timeout_s} s; is the machine overloaded?") from e
+            raise PrefectDown(
+                f"`prefect {' '.join(argv)}` took longer than {timeout_s} s; is the machine overloaded?"
+            ) from e
         if process.returncode != 0:
-            raise PrefectDown(f"`prefect {' '.join(argv)}` failed with exit code {process.returncode}: {_last_line(output)}")
+            raise PrefectDown(
+                f"`prefect {' '.join(argv)}` failed with exit code {process.returncode}: {_last_line(output)}"
+            )
 
 
 @contextlib.asynccontextmanager
-async def child(argv: list[str], env: dict[str, str], log: Path, root: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def child(
+    argv: list[str], env: dict[str, str], log: Path, root: Path
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run ``argv`` behind a lifeline, its output in ``log``; it and all it started end with the block or with this process."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
@@ -125,7 +131,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     process.stdin.close()
     try:
         await asyncio.wait_for(process.wait(), STOP_TIMEOUT_S)
-    except asyncio.TimeoutError:
+    except TimeoutError:
         process.kill()
         await process.wait()
 
@@ -136,7 +142,9 @@ def _bindable(host: str, port: int | None) -> int:
         try:
             probe.bind((host, port or 0))
         except OSError as e:
-            raise ConfigError(f"port {port} on {host} cannot be used: {e.strerror}; give another one with --port.") from e
+            raise ConfigError(
+                f"port {port} on {host} cannot be used: {e.strerror}; give another one with --port."
+            ) from e
         return probe.getsockname()[1]
 
 

@@ -27,8 +27,8 @@ def automation() -> Automation:
             threshold=1,
             within=timedelta(seconds=ZOMBIE_AFTER_S),
         ),
-        actions=[
-            ChangeFlowRunState(
+        actions=[  # pyright: ignore[reportArgumentType]
+            ChangeFlowRunState(  # pyright: ignore[reportCallIssue]
                 state=StateType.CRASHED, name="Crashed", message=f"no sign of life for {ZOMBIE_AFTER_S} seconds"
             )
         ],
@@ -39,7 +39,7 @@ def register() -> None:
     """Create the automation, or bring it up to date."""
     wanted = automation()
     try:
-        wanted.id = Automation.read(name=NAME).id
+        wanted.id = Automation.read(name=NAME).id  # pyright: ignore[reportAttributeAccessIssue]
     except ValueError:
         wanted.create()
         return

@@ -99,7 +99,7 @@ class RolloutQueue:
 
     async def result(self, rollout_id: str) -> FinishedRollout:
         """Wait for a rollout that was enqueued; each result is handed out once."""
-        done = await self._results[rollout_id]
+        done = await asyncio.shield(self._results[rollout_id])  # who stops waiting must not take the result along
         del self._results[rollout_id]
         return done
 

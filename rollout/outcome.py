@@ -76,10 +76,8 @@ def _without_result(ended: SandboxExit) -> Verdict:
     if ended.cause is not None:
         return _failed(ended.cause, ended.detail)
     last_words = ended.log.text.strip().rpartition("\n")[2][-300:]
-    if ended.exit_code in RUNNER_EXITS:
-        cause, what = RUNNER_EXITS[ended.exit_code]
-    else:
-        cause, what = Cause.SANDBOX, f"the runner left without a result, exit code {ended.exit_code}"
+    unknown = (Cause.SANDBOX, f"the runner left without a result, exit code {ended.exit_code}")
+    cause, what = unknown if ended.exit_code is None else RUNNER_EXITS.get(ended.exit_code, unknown)
     return _failed(cause, f"{what}: {last_words}" if last_words else what)
 
 

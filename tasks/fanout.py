@@ -47,7 +47,7 @@ async def _one(request: RolloutRequest, site: Site, gate: asyncio.Semaphore, on_
 async def _run(request: RolloutRequest, site: Site) -> RolloutResult:
     start = time.monotonic()
     timed = run_rollout.with_options(timeout_seconds=longest_s(request, site))
-    state = await timed(request, site, return_state=True)
+    state = await timed(request, site, return_state=True)  # pyright: ignore[reportGeneralTypeIssues]
     outcome = await state.aresult(raise_on_failure=False)
     if isinstance(outcome, RolloutResult):
         return outcome

@@ -25,7 +25,7 @@ class StepFeed:
     Slots, because Prefect stores whatever parameter of a subflow it can encode.
     """
 
-    __slots__ = ("_training", "_holder", "_most", "_line", "_held", "_over", "_error", "_changed")
+    __slots__ = ("_changed", "_error", "_held", "_holder", "_line", "_most", "_over", "_training")
 
     def __init__(self, training: Training, holder: str, most: int) -> None:
         self._training = training

@@ -91,9 +91,13 @@ def _samples(config: BenchmarkConfig) -> list[Sample]:
     if not call_log(config).is_file():
         return []
     families = {task.name: task.family for task in heldout.held_out(config)}
-    chosen = choose({p.name: heldout.results(config, p.name) for p in config.policies}, success_reward=config.success_reward)
+    chosen = choose(
+        {p.name: heldout.results(config, p.name) for p in config.policies}, success_reward=config.success_reward
+    )
     with CallLog(call_log(config), read_only=True) as log:
-        return [sample(r, families.get(r.task), messages_of(log, r.session_id)) for r in chosen if r.session_id is not None]
+        return [
+            sample(r, families.get(r.task), messages_of(log, r.session_id)) for r in chosen if r.session_id is not None
+        ]
 
 
 def _rate_cells(rate: Rate) -> dict[str, Any]:

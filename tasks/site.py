@@ -18,7 +18,7 @@ class Site:
     proxy's admin secret. Of an object that it cannot encode it stores the class name.
     """
 
-    __slots__ = ("run_id", "proxy", "sandbox", "images", "truncated", "max_attempts", "max_parallel", "overhead_s")
+    __slots__ = ("images", "max_attempts", "max_parallel", "overhead_s", "proxy", "run_id", "sandbox", "truncated")
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Recording a teacher: which sessions are asked for, which are there already, which ones teach.
 
-    <run_dir>/teacher.jsonl     one RolloutResult per line, in the order they ended
-    <run_dir>/teacher.sqlite    the call log of the sessions
+<run_dir>/teacher.jsonl     one RolloutResult per line, in the order they ended
+<run_dir>/teacher.sqlite    the call log of the sessions
 """
 
 from pathlib import Path
@@ -67,4 +67,8 @@ def teaching_sessions(teacher: Teacher, run_dir: Path, run_id: str) -> list[str]
     """Sessions of the wanted rollouts that earned enough, in the order of the requests."""
     results = recorded(run_dir)
     wanted = (results.get(request.rollout_id) for request in requests(teacher, run_id))
-    return [r.session_id for r in wanted if r is not None and r.session_id is not None and (r.reward or 0.0) >= teacher.min_reward]
+    return [
+        r.session_id
+        for r in wanted
+        if r is not None and r.session_id is not None and (r.reward or 0.0) >= teacher.min_reward
+    ]

@@ -33,7 +33,9 @@ def test_an_entrypoint_loads_in_a_fresh_interpreter_as_the_flow_itself(name: str
         "sys.stdout.write(flow.name + ' ' + flow.fn.__module__)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PREFECT_LOGGING_LEVEL": "ERROR"}
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == [name, ENTRYPOINTS[name].rsplit(".", 1)[0]]
 

@@ -35,7 +35,8 @@ def group_advantages(rewards_G: Sequence[float]) -> list[float]:
     Args:
         rewards_G: [G] one reward per rollout of the same task, in [0, 1].
     Returns:
-        [G] zero-mean advantages in units of the sample standard deviation; all 0.0 when the rewards are equal or there is one only.
+        [G] zero-mean advantages in units of the sample standard deviation; all 0.0 when the rewards are equal or there
+        is one only.
     Source: GRPO outcome supervision, DeepSeekMath (arXiv:2402.03300), with n - 1 in the deviation as in veRL 0.9.1.
     """
     n = len(rewards_G)
@@ -49,10 +50,10 @@ def group_advantages(rewards_G: Sequence[float]) -> list[float]:
 def row_weights(keys_B: Sequence[RowKey]) -> list[float]:
     """Factor for each row's advantages so that the batch loss is the mean over rollouts.
 
-    veRL divides the sum of row losses by the number of rows B, padding included. PPO's clipped loss is homogeneous in the advantage,
-    so a factor on the advantages is a factor on the row's loss: with B / (k R) for a row of a rollout that has k rows, among R rollouts
-    that have a sibling to be compared with, each such rollout weighs 1/R whatever k is. A rollout alone in its group weighs 0:
-    veRL would take its bare reward as its advantage.
+    veRL divides the sum of row losses by the number of rows B, padding included. PPO's clipped loss is homogeneous in
+    the advantage, so a factor on the advantages is a factor on the row's loss: with B / (k R) for a row of a rollout
+    that has k rows, among R rollouts that have a sibling to be compared with, each such rollout weighs 1/R whatever k
+    is. A rollout alone in its group weighs 0: veRL would take its bare reward as its advantage.
     """
     rows = Counter(k.rollout for k in keys_B if not k.padding)
     members: dict[str, set[str]] = defaultdict(set)

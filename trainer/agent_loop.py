@@ -1,7 +1,8 @@
 """veRL agent-loop manager: a step's prompts become rollouts through the recording proxy.
 
-veRL builds it from ``actor_rollout_ref.rollout.agent.agent_loop_manager_class`` and asks for two things only: ``create`` and a
-``generate_sequences`` that does not wait. Source of the interface: veRL 0.9.1, ``TaskRunnerV1.init_agent_loop_manager``.
+veRL builds it from ``actor_rollout_ref.rollout.agent.agent_loop_manager_class`` and asks for two things only:
+``create`` and a ``generate_sequences`` that does not wait. Source of the interface: veRL 0.9.1,
+``TaskRunnerV1.init_agent_loop_manager``.
 """
 
 from pathlib import Path

@@ -44,7 +44,8 @@ def mark_complete(checkpoint: Path) -> None:
 def _tell_true_dtype(path: Path) -> None:
     """Make config.json name the type of the stored weights.
 
-    veRL 0.9.1 writes ``bfloat16`` there whatever it stores, and transformers would round float32 weights to it when it loads them.
+    veRL 0.9.1 writes ``bfloat16`` there whatever it stores, and transformers would round float32 weights to it when it
+    loads them.
     """
     weights = min(path.glob("*.safetensors"), default=None)
     if weights is None:
@@ -60,7 +61,8 @@ def _tell_true_dtype(path: Path) -> None:
 
 
 def mark_saved(checkpoints: Path) -> None:
-    """Mark what veRL's SFT trainer has saved: it writes its tracker last and in one move, so that one and older ones are whole."""
+    """Mark what veRL's SFT trainer has saved: it writes its tracker last and in one move, so that one and older ones
+    are whole."""
     tracker = checkpoints / _TRACKER
     if not tracker.is_file():
         return

@@ -1,4 +1,5 @@
-"""Runs the groups of a training step: asks the queue for rollouts, reads their rows, hands the usable ones to the trainer.
+"""Runs the groups of a training step: asks the queue for rollouts, reads their rows, hands the usable ones to the
+trainer.
 
 A failed rollout leaves its group. Every group ends, whatever happens: the trainer waits for each one.
 """
@@ -110,7 +111,8 @@ class GroupDriver:
             if rows:
                 await self._sink.put(rows)
         except Exception as e:
-            # The boundary of this layer: veRL waits for the group's end with no timeout, so any fault must become an end and a reason.
+            # The boundary of this layer: veRL waits for the group's end with no timeout, so any fault must become an
+            # end and a reason.
             log.exception("step %d, task %s: the group failed", step, prompt.task.name)
             self._faults[step].append(f"task {prompt.task.name!r}: {type(e).__name__}: {e}")
         finally:

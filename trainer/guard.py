@@ -2,9 +2,9 @@
 
     python -m trainer.guard '<JSON of GuardOrder>'
 
-It starts the job in its own session and waits for one of three: the job ends, its own stdin closes (the starter died), or a SIGTERM
-comes. Then it ends every process of the job, removes the scratch directory and leaves with the job's exit code.
-Standard library only, so that it starts at once and cannot fail with the job.
+It starts the job in its own session and waits for one of three: the job ends, its own stdin closes (the starter died),
+or a SIGTERM comes. Then it ends every process of the job, removes the scratch directory and leaves with the job's exit
+code. Standard library only, so that it starts at once and cannot fail with the job.
 """
 
 import json

@@ -17,7 +17,8 @@ from trainer.guard import GuardOrder, sweep
 from trainer.processes import start_time
 
 GRACE_S = 3.0
-"""Seconds that a training job gets to end by itself; nothing is lost when it does not, checkpoints and call log are whole at any time."""
+"""Seconds that a training job gets to end by itself; nothing is lost when it does not, checkpoints and call log are
+whole at any time."""
 _PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -75,7 +76,8 @@ async def claim(run_dir: Path) -> None:
     owner = await asyncio.to_thread(sweep, _note(run_dir))
     if owner is not None:
         raise TrainerError(
-            f"run {str(run_dir)!r} is being trained by process {owner}; wait for it, stop it, or choose another run directory."
+            f"run {str(run_dir)!r} is being trained by process {owner}; "
+            "wait for it, stop it, or choose another run directory."
         )
 
 
@@ -85,8 +87,8 @@ async def training_job(
 ) -> AsyncIterator[Job]:
     """Run ``python -m`` something as a training job; leaving the block ends it and all it started.
 
-    ``{scratch}`` in an argument or a value of the environment becomes a private directory with a short path (Ray's sockets need one).
-    Call ``claim`` first.
+    ``{scratch}`` in an argument or a value of the environment becomes a private directory with a short path (Ray's
+    sockets need one). Call ``claim`` first.
     """
     scratch = tempfile.mkdtemp(prefix="ofrl-")
     env = {**os.environ, **environment, "PYTHONPATH": _python_path()}

@@ -22,7 +22,8 @@ from trainer.ppo import RolloutTrainer
 from trainer.rl_layout import settings_file
 from trainer.verl_compose import compose_verl, read_settings
 
-_StockRunner = main_ppo.TaskRunnerV1.__ray_metadata__.modified_class  # the plain class behind @ray.remote
+# The plain class behind @ray.remote.
+_StockRunner: Any = main_ppo.TaskRunnerV1.__ray_metadata__.modified_class  # type: ignore[attr-defined]
 
 
 class TaskRunner(_StockRunner):
@@ -31,9 +32,11 @@ class TaskRunner(_StockRunner):
     def run(self, config: Any) -> None:
         """Train until the last step."""
         logging.getLogger("trainer").setLevel(logging.INFO)
-        # Started first: its imports take as long as those of veRL's workers and can run beside them. Ray ends an actor without a handle.
+        # Started first: its imports take as long as those of veRL's workers and can run beside them. Ray ends an actor
+        # without a handle.
         self._proxy = launch_proxy_actor(config)
-        # The mode must stay "sync", veRL keys the replay buffer's behaviour on that name, and its register function refuses to replace.
+        # The mode must stay "sync", veRL keys the replay buffer's behaviour on that name, and its register function
+        # refuses to replace.
         TRAINER_REGISTRY["sync"] = RolloutTrainer
         try:
             super().run(config)
@@ -49,7 +52,8 @@ class _Run:
 
 
 class InThisProcess:
-    """Stands where ``run_ppo`` takes a Ray actor class, and runs here: an actor would import veRL once more, 15 s and 0.5 GiB."""
+    """Stands where ``run_ppo`` takes a Ray actor class, and runs here: an actor would import veRL once more, 15 s
+    and 0.5 GiB."""
 
     run = _Run
 
@@ -70,5 +74,6 @@ if __name__ == "__main__":
     main(*sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    # All is on disk and the guard ends Ray's processes; the interpreter would wait some 10 s for threads of Ray and TransferQueue.
+    # All is on disk and the guard ends Ray's processes; the interpreter would wait some 10 s for threads of Ray and
+    # TransferQueue.
     os._exit(0)

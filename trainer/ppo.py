@@ -1,4 +1,5 @@
-"""veRL's synchronous trainer with three things of ours: rows weigh by rollout, each step leaves a record, only whole checkpoints count.
+"""veRL's synchronous trainer with three things of ours: rows weigh by rollout, each step leaves a record, only whole
+checkpoints count.
 
 Imports veRL and torch. Subclassing the trainer through ``run_ppo(task_runner_class=…)`` is veRL's own hook.
 """
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 class RolloutTrainer(PPOTrainerSync):
     """GRPO in which each rollout has total loss weight 1."""
 
+    agent_loop_manager: Any
     _facts: StepFacts
     _max_logprob_diff: float | None
     _trained_tokens: int
@@ -68,9 +70,9 @@ class RolloutTrainer(PPOTrainerSync):
         )
         trained, largest = 0, 0.0
         for ours, engines, mask in zip(
-            data["old_log_probs"].unbind(),
-            data["rollout_log_probs"].unbind(),
-            data["response_mask"].unbind(),
+            data["old_log_probs"].unbind(0),
+            data["rollout_log_probs"].unbind(0),
+            data["response_mask"].unbind(0),
             strict=True,
         ):
             chosen = mask.bool()
@@ -86,16 +88,18 @@ class RolloutTrainer(PPOTrainerSync):
         padding = [bool(tag.get("is_padding", False)) for tag in batch.tags]
         weights = row_weights([parse_key(k, p) for k, p in zip(batch.keys, padding, strict=True)])
         data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=["advantages"])
-        weighted = [row * weight for row, weight in zip(data["advantages"].unbind(), weights, strict=True)]
+        weighted = [row * weight for row, weight in zip(data["advantages"].unbind(0), weights, strict=True)]
         data["advantages"] = torch.nested.as_nested_tensor(weighted, layout=torch.jagged)
         return tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=data.select("advantages"))
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
-        # Stock: a multiple of prompts x group size, so that rollouts with several rows would add optimizer steps and failed ones empty rows.
+        # Stock: a multiple of prompts x group size, so that rollouts with several rows would add optimizer steps and
+        # failed ones empty rows.
         return dp_size * self.config.openforge.mini_batches
 
     def _update_actor(self, batch: Any, metrics: dict) -> Any:
-        # As the stock one (veRL 0.9.1), but a mini-batch is a share of the rows that there are instead of prompts x group size.
+        # As the stock one (veRL 0.9.1), but a mini-batch is a share of the rows that there are instead of prompts x
+        # group size.
         actor = self.config.actor_rollout_ref.actor
         rows = len(batch.keys) // self.config.openforge.mini_batches
         batch.extra_info.update(

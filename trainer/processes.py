@@ -1,7 +1,8 @@
 """Finding and ending the processes of a training job. Standard library only; Linux (/proc).
 
-Ray's processes leave their parents, and overwrite their environment in memory with their title, so no single trace finds them all:
-a process belongs to a job when it descends from the guard, is in the job's session, or still shows the job's mark in its environment.
+Ray's processes leave their parents, and overwrite their environment in memory with their title, so no single trace
+finds them all: a process belongs to a job when it descends from the guard, is in the job's session, or still shows the
+job's mark in its environment.
 """
 
 import ctypes

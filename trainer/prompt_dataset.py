@@ -1,6 +1,7 @@
 """veRL dataset of tasks: one line of ``prompts.jsonl`` is one prompt. Imports torch.
 
-veRL builds it from ``data.custom_cls``. The instruction is here for veRL's sake only: the harness gets it from the task directory.
+veRL builds it from ``data.custom_cls``. The instruction is here for veRL's sake only: the harness gets it from the task
+directory.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""The order of tasks of a run: shuffled pass after pass, the same for the same seed, so that a resumed run goes on where it was."""
+"""The order of tasks of a run: shuffled pass after pass, the same for the same seed, so that a resumed run goes on
+where it was."""
 
 import json
 import random

@@ -61,7 +61,8 @@ class ProxyActor:
 
     async def facts(self, step: int) -> StepFacts:
         """What became of a step's rollouts."""
-        assert self._driver is not None and self._server is not None
+        assert self._driver is not None
+        assert self._server is not None
         facts = await self._driver.facts(step)
         if step >= self._config.steps:
             self._server.queue.close()

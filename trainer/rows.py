@@ -1,4 +1,5 @@
-"""A recorded training row as the fields and the tag that veRL's trainer reads from TransferQueue. Pure: lists in, lists out.
+"""A recorded training row as the fields and the tag that veRL's trainer reads from TransferQueue. Pure: lists in, lists
+out.
 
 P prompt tokens, R response tokens. Source: veRL 0.9.1, ``trainer/ppo/v1`` (which fields are read, of which type).
 """
@@ -75,7 +76,8 @@ def queued_rows(rows: Sequence[TrainingRow], *, uid: str, member: int, step: int
 
 
 def _queued(row: TrainingRow, index: int, uid: str, member: int, step: int, reward: float) -> QueuedRow:
-    assert "_" not in uid and row.logprobs_R is not None
+    assert "_" not in uid
+    assert row.logprobs_R is not None
     fields = RowFields(
         uid=uid,
         prompts_P=row.prompt_ids_P,

@@ -1,7 +1,7 @@
 """veRL replay buffer that looks every fraction of a second and notices a dead proxy.
 
-veRL builds it from ``trainer.v1.sampler.custom_sampler``. The stock one looks every 2 s, which is most of a small step, and waits for
-ever when the process that should end the groups is gone.
+veRL builds it from ``trainer.v1.sampler.custom_sampler``. The stock one looks every 2 s, which is most of a small step,
+and waits for ever when the process that should end the groups is gone.
 """
 
 import time

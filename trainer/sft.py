@@ -83,7 +83,8 @@ def read_metrics(run_dir: Path) -> list[SftMetrics]:
 
 
 def write_metrics(run_dir: Path) -> None:
-    """Collect ``sft_metrics.jsonl`` from veRL's log of each start; a later start replaces the steps that it repeated."""
+    """Collect ``sft_metrics.jsonl`` from veRL's log of each start; a later start replaces the steps that it
+    repeated."""
     steps: dict[int, dict[str, float]] = {}
     for path in sorted(run_dir.glob("verl_metrics-*.jsonl")):
         first = int(path.stem.rpartition("-")[2]) + 1

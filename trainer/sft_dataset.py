@@ -1,7 +1,7 @@
 """veRL SFT dataset of recorded token rows: nothing is tokenised again. Imports torch and pyarrow.
 
-veRL builds it from ``data.custom_cls``. The training rows come ``data.passes`` times in one veRL epoch: resumed from a checkpoint at
-the end of an epoch, veRL 0.9.1 skips the whole next one. L tokens of one row.
+veRL builds it from ``data.custom_cls``. The training rows come ``data.passes`` times in one veRL epoch: resumed from a
+checkpoint at the end of an epoch, veRL 0.9.1 skips the whole next one. L tokens of one row.
 """
 
 from typing import Any

@@ -33,8 +33,8 @@ def split_rows(rows: Sequence[SftRow], config: SftConfig) -> SftSplit:
     n = batches * config.batch_rows
     if len(order) - n < config.batch_rows:
         raise ConfigError(
-            f"{len(order)} SFT rows are too few: one training batch of batch_rows = {config.batch_rows} and {n} held-out rows are "
-            "needed. Record more sessions, lower batch_rows, or set heldout_fraction = 0."
+            f"{len(order)} SFT rows are too few: one training batch of batch_rows = {config.batch_rows} and {n} "
+            "held-out rows are needed. Record more sessions, lower batch_rows, or set heldout_fraction = 0."
         )
     return SftSplit(train=tuple(order[n:]), heldout=tuple(order[:n]))
 
@@ -59,5 +59,6 @@ def _check(row: SftRow, max_tokens: int) -> None:
         raise ConfigError(f"{where} must begin with a prompt token (mask 0) and hold at least one trained token.")
     if len(row.input_ids_L) > max_tokens:
         raise ConfigError(
-            f"{where} has {len(row.input_ids_L)} tokens, more than max_tokens = {max_tokens}; raise it or leave the row out."
+            f"{where} has {len(row.input_ids_L)} tokens, more than max_tokens = {max_tokens}; "
+            "raise it or leave the row out."
         )

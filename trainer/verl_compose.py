@@ -27,7 +27,8 @@ def compose_verl(name: str, settings: dict[str, Any]) -> DictConfig:
             continue
         parent, _, leaf = dotted.rpartition(".")
         node = OmegaConf.select(config, parent) if parent else config
-        if node is None or leaf not in node.keys():  # `in` would deny a mandatory value that is not set yet
+        # A list of the keys: `in` of the node itself denies a mandatory value that is not set yet.
+        if node is None or leaf not in list(node.keys()):
             raise ConfigError(f"veRL's config {name!r} has no key {dotted!r}; it has {sorted(node or {})}.")
         OmegaConf.update(config, dotted, value)
     OmegaConf.set_struct(config, False)

@@ -1,6 +1,7 @@
 """Our config → veRL settings, dotted key → value. The only place that knows veRL's keys; pure.
 
-A key with ``+`` in front is one that veRL's own schema leaves open; any other unknown key is an error when the settings are composed.
+A key with ``+`` in front is one that veRL's own schema leaves open; any other unknown key is an error when the settings
+are composed.
 Source: veRL 0.9.1, ``trainer/config``.
 """
 

@@ -10,13 +10,17 @@ from contracts.errors import ConfigError
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Settings; see configs/ for examples.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set one key on top of the file, e.g. limits.turns=4. May be repeated."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Set one key on top of the file, e.g. limits.turns=4. May be repeated."
+    ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved settings as JSON and stop.")]
 Root = Annotated[
     Path, typer.Option("--root", envvar="OPENFORGE_ROOT", help="The checkout: the directory with prefect.yaml.")
 ]
-Port = Annotated[int | None, typer.Option("--port", min=1, max=65535, help="Port of the Prefect server; default: a free one.")]
+Port = Annotated[
+    int | None, typer.Option("--port", min=1, max=65535, help="Port of the Prefect server; default: a free one.")
+]
 LogFile = Annotated[Path, typer.Argument(metavar="LOG", help="SQLite call log of a run.")]
 
 

@@ -8,7 +8,9 @@ import typer
 from flows.commands.options import Port, Root, checkout
 
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of tasks, training and sampling.")]
-Fresh = Annotated[bool, typer.Option("--fresh/--resume", help="Remove the results of an earlier quickstart of that seed first.")]
+Fresh = Annotated[
+    bool, typer.Option("--fresh/--resume", help="Remove the results of an earlier quickstart of that seed first.")
+]
 
 
 def quickstart(root: Root = Path("."), port: Port = None, seed: Seed = 0, fresh: Fresh = True) -> None:

@@ -9,9 +9,13 @@ from flows.commands.options import LogFile
 
 Run = Annotated[str | None, typer.Option("--run", help="Only sessions of this run (a flow run's id).")]
 Most = Annotated[int, typer.Option("--most", min=1, help="Print the newest so many.")]
-SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="Session id, as `openforge sessions list` prints it.")]
+SessionId = Annotated[
+    str, typer.Argument(metavar="SESSION", help="Session id, as `openforge sessions list` prints it.")
+]
 Tokens = Annotated[bool, typer.Option("--tokens/--summary", help="Whole rows as JSON, or one line each.")]
-RowLimit = Annotated[int | None, typer.Option("--limit-tokens", min=16, help="Longest row, tokens; longer ones lose whole turns.")]
+RowLimit = Annotated[
+    int | None, typer.Option("--limit-tokens", min=16, help="Longest row, tokens; longer ones lose whole turns.")
+]
 
 
 def list_sessions(log: LogFile, run: Run = None, most: Most = 50) -> None:
@@ -44,5 +48,3 @@ def rows(log: LogFile, session: SessionId, tokens: Tokens = False, limit_tokens:
                 f"{sum(row.mask_R)} trained, {row.turns} calls, weight {row.weight:g}"
             )
     typer.echo(json.dumps(report.model_dump(mode="json"), sort_keys=True), err=tokens)
-
-

@@ -46,15 +46,15 @@ class Dialect(Protocol):
     """One wire format a harness speaks; a module is enough. Pure."""
 
     @property
-    def NAME(self) -> str: ...  # noqa: N802 - a module's constant
+    def NAME(self) -> str: ...
 
     @property
-    def ROUTE(self) -> str:  # noqa: N802
+    def ROUTE(self) -> str:
         """Path below ``/s/{session_id}``."""
         ...
 
     @property
-    def KEEP_ALIVE(self) -> bytes: ...  # noqa: N802
+    def KEEP_ALIVE(self) -> bytes: ...
 
     def read(self, body: Any) -> Ask: ...
 

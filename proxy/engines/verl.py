@@ -77,7 +77,8 @@ class VerlEngine:
 
 
 def _versions(extra: dict[str, Any], tokens: int) -> tuple[VersionRun, ...]:
-    """Our CPU server tells each stretch; others tell the newest version, the only one while weights change between answers."""
+    """Our CPU server tells each stretch; others tell the newest version, the only one while weights change between
+    answers."""
     if "version_runs" in extra:
         return tuple(VersionRun(version=v, tokens=n) for v, n in extra["version_runs"])
     low, high = extra.get("min_global_steps"), extra.get("max_global_steps")

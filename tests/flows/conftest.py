@@ -12,7 +12,18 @@ import pytest
 from flows.up_note import Note, read_note
 
 REPO = Path(__file__).resolve().parents[2]
-PACKAGES = ("benchmarks", "contracts", "datagen", "flows", "harness_images", "proxy", "rollout", "sandboxes", "tasks", "trainer")
+PACKAGES = (
+    "benchmarks",
+    "contracts",
+    "datagen",
+    "flows",
+    "harness_images",
+    "proxy",
+    "rollout",
+    "sandboxes",
+    "tasks",
+    "trainer",
+)
 START_TIMEOUT_S = 240
 STOP_TIMEOUT_S = 120
 

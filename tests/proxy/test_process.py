@@ -39,7 +39,9 @@ async def test_a_child_proxy_serves_and_ends_with_its_context(tmp_path: Path) ->
 async def test_a_port_in_use_and_a_missing_checkpoint_are_the_proxys_own_one_line_words(tmp_path: Path) -> None:
     async with proxy_process(config(tmp_path), tmp_path / "run") as client:
         port = int(client.url.rsplit(":", 1)[1])
-        with pytest.raises(ConfigError, match=f"127.0.0.1:{port} cannot be bound: Address already in use; use port = 0"):
+        with pytest.raises(
+            ConfigError, match=f"127.0.0.1:{port} cannot be bound: Address already in use; use port = 0"
+        ):
             async with proxy_process(config(tmp_path, port=port), tmp_path / "second"):
                 pass
     wrong = ProxyConfig(log=tmp_path / "l.sqlite", engines={"policy": LocalEngine(model=tmp_path / "nothing")})
@@ -66,7 +68,9 @@ async def test_a_proxy_dies_with_a_parent_that_is_killed_and_its_log_stays_whole
         ready = tmp_path / "run" / "proxy.json"
         await until(ready.exists, "the proxy", 60)
         told = json.loads(ready.read_text())
-        async with httpx.AsyncClient(base_url=told["url"], headers={"authorization": f"Bearer {told['admin_secret']}"}) as http:
+        async with httpx.AsyncClient(
+            base_url=told["url"], headers={"authorization": f"Bearer {told['admin_secret']}"}
+        ) as http:
             answer = await http.post("/api/sessions", content=open_body(policy="oracle").model_dump_json())
             session_id = answer.raise_for_status().json()["session_id"]
         os.kill(parent.pid, signal.SIGKILL)
@@ -83,7 +87,10 @@ async def test_a_killed_proxy_loses_no_committed_call_and_doubles_none(tmp_path:
     user = {"role": "user", "content": "x"}
     tools = [{"type": "function", "function": {"name": "bash", "parameters": {"properties": {"command": {}}}}}]
     body = open_body(policy="oracle", turns=10_000).model_copy(update={"script": ("true",) * 10_000})
-    async with proxy_process(config(tmp_path), tmp_path / "run") as client, httpx.AsyncClient(base_url=client.url) as http:
+    async with (
+        proxy_process(config(tmp_path), tmp_path / "run") as client,
+        httpx.AsyncClient(base_url=client.url) as http,
+    ):
         told = json.loads((tmp_path / "run" / "proxy.json").read_text())
 
         async def talk() -> None:

@@ -67,7 +67,8 @@ async def test_two_steps_then_a_resumed_third_and_fourth(tiny_policy, three_task
         assert (step.rollouts, step.completed, step.rows, step.rows_per_rollout) == (8, 8, 8, 1.0)
         assert step.sampled_tokens == step.trained_tokens > 0
         assert set(step.violations.values()) == {0}
-        assert step.max_logprob_diff is not None and step.max_logprob_diff < 1e-4
+        assert step.max_logprob_diff is not None
+        assert step.max_logprob_diff < 1e-4
         assert step.policy_version == step.step - 1
     with sqlite3.connect(call_log(run_dir)) as log:
         assert log.execute("select count(*) from calls").fetchone() == (32,)  # 16 rollouts of two calls

@@ -7,7 +7,7 @@ from trainer.tiny.tokenizer import CONTEXT_TOKENS
 
 VOCAB_SIZE = 1024
 HIDDEN_SIZE = 128
-LAYERS = 2
+LAYERS = 3
 HEADS = 2
 HEAD_DIM = 64
 MLP_SIZE = 384
@@ -27,8 +27,8 @@ def build_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> Qwen3ForCausal
         tie_word_embeddings=True,
         rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,  # pyright: ignore[reportArgumentType]
+        pad_token_id=tokenizer.pad_token_id,  # pyright: ignore[reportArgumentType]
         dtype=torch.float32,
     )
     torch.manual_seed(seed)

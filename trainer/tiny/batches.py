@@ -3,13 +3,14 @@
 B rows, L tokens of a row, the prefix that every session shares left out.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from trainer.tiny.corpus import TOOLS, Session, draw_session, prompt, turns
+from trainer.tiny.corpus import TOOLS, Session, prompt, turns
 from trainer.tiny.tokenizer import render
 from trainer.tiny.words import draw_file
 
@@ -38,10 +39,10 @@ def shared_prefix() -> str:
 
 
 def session_batch(
-    tokenizer: PreTrainedTokenizerFast, prefix: str, rng: Random, rows: int, answered: bool
+    tokenizer: PreTrainedTokenizerFast, prefix: str, sessions: Sequence[Session], answered: bool
 ) -> Batch:
-    """Draw ``rows`` sessions and encode what follows ``prefix``: up to the tool call or, ``answered``, to the end."""
-    encoded = [encode_session(tokenizer, prefix, draw_session(rng), answered) for _ in range(rows)]
+    """Encode what follows ``prefix`` in each session: up to the tool call or, ``answered``, to the end."""
+    encoded = [encode_session(tokenizer, prefix, session, answered) for session in sessions]
     length = max(len(ids) for ids, _ in encoded)
     pad = int(tokenizer.pad_token_id)  # pyright: ignore[reportArgumentType]
     return Batch(

@@ -1,8 +1,9 @@
-"""Text for pretraining: sessions of the ReAct harness in which every sentence and every command is word salad.
+"""Text for pretraining: sessions of the ReAct harness whose sentences and commands are made up.
 
-A sentence names one or two arguments among shuffled words; the command that answers it has a random program, flag and
-operators around the same arguments. So the model learns the chat format, the tool-call format and to copy arguments, and
-nothing about which command a sentence asks for.
+A pool of templates is drawn once: a sentence of shuffled words around one or two arguments, and a command of a random program,
+flag and operators around the same arguments. Sessions fill them with fresh words. So the model learns the chat format, the
+tool-call format, that a sentence decides its command, and above all to copy arguments, and nothing about the sentences and
+commands that real tasks use.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,6 +57,23 @@ OPERATORS = ("", "", "<", ">", ">>")
 """What may stand before an argument; nothing, twice as often."""
 
 
+TEMPLATES = 128
+"""Made-up kinds of task; enough that copying is easier to learn than each of them by heart."""
+IN_ORDER = 0.85
+"""Share of templates whose command names the arguments in the sentence's order; the others turn it round."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """One made-up kind of task; ``{0}`` and ``{1}`` stand for its arguments."""
+
+    sentence: str
+    command: str
+    are_files: tuple[bool, ...]
+    """For each argument, whether it is a file name."""
+    answer: str
+
+
 @dataclass(frozen=True)
 class Session:
     """One made-up session: what the user says, the command that answers it, the tool's output, the last answer."""
@@ -67,24 +85,28 @@ class Session:
     answer: str
 
 
-def draw_session(rng: Random) -> Session:
-    """Make one session of word salad around one or two arguments of the training split."""
-    arguments = tuple(_argument(rng) for _ in range(rng.choice((1, 2, 2, 3))))
-    code = 0 if rng.random() < 0.7 else rng.randint(1, 127)
-    said = _salad(rng, rng.randint(1, 6)) + "\n" if code or rng.random() < 0.2 else ""
+def draw_templates(rng: Random) -> tuple[Template, ...]:
+    """Make the pool that the sessions of one pretraining run are drawn from."""
+    return tuple(_template(rng) for _ in range(TEMPLATES))
+
+
+def draw_session(rng: Random, templates: Sequence[Template]) -> Session:
+    """Fill one template with words of the training split."""
+    template = rng.choice(templates)
+    arguments = tuple(draw_file(rng, "train") if f else draw_word(rng, "train") for f in template.are_files)
     return Session(
-        instruction=_sentence(rng, arguments),
+        instruction=template.sentence.format(*arguments),
         arguments=arguments,
-        command=_command(rng, arguments),
-        output=f"{said}[exit code {code}]",
-        answer=_salad(rng, rng.randint(1, 3)).capitalize() + ".",
+        command=template.command.format(*arguments),
+        output="[exit code 0]",
+        answer=template.answer,
     )
 
 
-def tokenizer_texts(rng: Random, sessions: int) -> Iterator[str]:
+def tokenizer_texts(rng: Random, templates: Sequence[Template], sessions: int) -> Iterator[str]:
     """Text to learn the tokenizer's merges from: sessions, and syllables, so that a made-up word splits into its own."""
     for _ in range(sessions):
-        session = draw_session(rng)
+        session = draw_session(rng, templates)
         yield render([*prompt(session.instruction), *turns(session)], TOOLS)
         for consonant, vowel in product(CONSONANTS, VOWELS):
             yield f" {consonant}{vowel}"
@@ -106,8 +128,31 @@ def turns(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _argument(rng: Random) -> str:
-    return draw_word(rng, "train") if rng.random() < 0.3 else draw_file(rng, "train")
+def _template(rng: Random) -> Template:
+    count = rng.choice((1, 2, 2, 2, 2, 2))
+    pieces = _salad(rng, rng.randint(2, 6)).split()
+    start = 1
+    for i in range(count):
+        start = rng.randint(start, len(pieces))
+        pieces.insert(start, f"{{{i}}}")
+        start += 1
+    order = list(range(count)) if rng.random() < IN_ORDER else list(range(count))[::-1]
+    return Template(
+        sentence=" ".join([pieces[0].capitalize(), *pieces[1:]]),
+        command=_command(rng, order),
+        are_files=tuple(rng.random() >= 0.3 for _ in range(count)),
+        answer=_salad(rng, rng.randint(1, 3)).capitalize() + ".",
+    )
+
+
+def _command(rng: Random, order: Sequence[int]) -> str:
+    pieces = [rng.choice(PROGRAMS) if rng.random() < 0.8 else _nonsense(rng)]
+    if rng.random() < 0.3:
+        pieces.append("-" + rng.choice("abcdefghijklmnopqrstuvwxyz"))
+    for i in order:
+        operator = rng.choice(OPERATORS)
+        pieces += [operator, f"{{{i}}}"] if operator else [f"{{{i}}}"]
+    return " ".join(pieces)
 
 
 def _salad(rng: Random, words: int) -> str:
@@ -116,20 +161,3 @@ def _salad(rng: Random, words: int) -> str:
 
 def _nonsense(rng: Random) -> str:
     return rng.choice(VOWELS) + "".join(rng.choice(CONSONANTS + VOWELS) for _ in range(rng.randint(1, 5)))
-
-
-def _sentence(rng: Random, arguments: Sequence[str]) -> str:
-    pieces = _salad(rng, rng.randint(2, 8)).split()
-    for argument in arguments:
-        pieces.insert(rng.randint(1, len(pieces)), argument)
-    return " ".join([pieces[0].capitalize(), *pieces[1:]])
-
-
-def _command(rng: Random, arguments: Sequence[str]) -> str:
-    pieces = [rng.choice(PROGRAMS) if rng.random() < 0.8 else _nonsense(rng)]
-    if rng.random() < 0.3:
-        pieces.append("-" + rng.choice("abcdefghijklmnopqrstuvwxyz"))
-    for argument in rng.sample(arguments, len(arguments)):
-        operator = rng.choice(OPERATORS)
-        pieces += [operator, argument] if operator else [argument]
-    return " ".join(pieces)

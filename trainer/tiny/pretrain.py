@@ -4,7 +4,7 @@ Runs offline on one CPU thread. The shared prefix of the sessions is run once pe
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -17,15 +17,15 @@ from transformers import DynamicCache, PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from trainer.tiny.architecture import VOCAB_SIZE, build_model
 from trainer.tiny.batches import ARGUMENT_WEIGHT, Batch, argument_ids, copy_batch, session_batch, shared_prefix
-from trainer.tiny.corpus import tokenizer_texts
+from trainer.tiny.corpus import Template, draw_session, draw_templates, tokenizer_texts
 from trainer.tiny.tokenizer import build_tokenizer
 
-STEPS = 4000
+STEPS = 1600
 SESSION_ROWS = 32
 COPY_ROWS = 16
 ANSWERED_EVERY = 4
 """Steps from one whose sessions go on to the last answer to the next such step; the others end with the tool call."""
-TOKENIZER_SESSIONS = 1500
+TOKENIZER_SESSIONS = 400
 WARMUP_STEPS = 50
 MATRIX_LR = 0.02
 """Muon, for the weight matrices."""
@@ -40,11 +40,12 @@ def main(
 ) -> None:
     """Pretrain the tiny policy and write its checkpoint."""
     torch.set_num_threads(1)
-    tokenizer = build_tokenizer(tokenizer_texts(Random(seed), TOKENIZER_SESSIONS), VOCAB_SIZE)
+    templates = draw_templates(Random(seed))
+    tokenizer = build_tokenizer(tokenizer_texts(Random(seed), templates, TOKENIZER_SESSIONS), VOCAB_SIZE)
     model = build_model(tokenizer, seed)
     typer.echo(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(tokenizer)} tokens, {steps} steps")
     started_s = time.process_time()
-    for step, p in enumerate(train(model, tokenizer, seed, steps), start=1):
+    for step, p in enumerate(train(model, tokenizer, templates, seed, steps), start=1):
         if step % 100 == 0 or step == steps:
             typer.echo(
                 f"step {step}/{steps}  loss {p.session_loss:.3f}  copy loss {p.copy_loss:.3f}  "
@@ -62,12 +63,12 @@ class Progress:
     session_loss: float
     copy_loss: float
     argument_accuracy: float
-    """Share of the arguments' tokens in the commands that the model gets right, given the tokens before; the order of
-    the arguments is random, so it ends well below 1."""
+    """Share of the arguments' tokens in the commands that the model gets right, given the tokens
+    before."""
 
 
 def train(
-    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, seed: int, steps: int
+    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, templates: Sequence[Template], seed: int, steps: int
 ) -> Iterator[Progress]:
     """Run ``steps`` optimizer steps on freshly drawn text, yielding how each step went."""
     rng = Random(seed + 1)
@@ -78,7 +79,8 @@ def train(
     optimizers = _optimizers(model)
     for step in range(steps):
         _set_rate(optimizers, min(1.0, (step + 1) / WARMUP_STEPS) * max(0.05, 1 - step / steps))
-        batch = session_batch(tokenizer, prefix, rng, SESSION_ROWS, answered=step % ANSWERED_EVERY == 0)
+        sessions = [draw_session(rng, templates) for _ in range(SESSION_ROWS)]
+        batch = session_batch(tokenizer, prefix, sessions, answered=step % ANSWERED_EVERY == 0)
         logits = _session_logits(model, prefix_ids, batch)
         repeats = copy_batch(generator, copied_ids, COPY_ROWS)
         session_loss, copy_loss = _loss(logits, batch), _loss(_copy_logits(model, repeats), repeats)

@@ -50,7 +50,7 @@ def build_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenize
     return tokenizer
 
 
-def render(messages: list[dict[str, Any]], tools: list[dict[str, Any]], generate: bool = False) -> str:
+def render(messages: list[dict[str, Any]], tools: list[Any], generate: bool = False) -> str:
     """Write a conversation as the policy reads it; with ``generate``, up to where its next answer begins."""
     texts, _ = render_jinja_template(
         [messages], tools=tools, chat_template=TEMPLATE.read_text(), add_generation_prompt=generate

@@ -17,8 +17,8 @@ def split_of(word: str) -> Split:
 
 
 def make_word(rng: Random) -> str:
-    """Make a word of two or three syllables: consonant, vowel, and a closing consonant in a quarter of them."""
-    return "".join(_syllable(rng) for _ in range(rng.randint(2, 3)))
+    """Make a word of two or three syllables, each a consonant and a vowel."""
+    return "".join(rng.choice(CONSONANTS) + rng.choice(VOWELS) for _ in range(rng.randint(2, 3)))
 
 
 def draw_word(rng: Random, split: Split) -> str:
@@ -31,8 +31,3 @@ def draw_word(rng: Random, split: Split) -> str:
 def draw_file(rng: Random, split: Split) -> str:
     """Make a file name whose stem ``split`` owns, such as ``bakotu.csv``."""
     return f"{draw_word(rng, split)}.{rng.choice(EXTENSIONS)}"
-
-
-def _syllable(rng: Random) -> str:
-    closing = rng.choice(CONSONANTS) if rng.random() < 0.25 else ""
-    return rng.choice(CONSONANTS) + rng.choice(VOWELS) + closing

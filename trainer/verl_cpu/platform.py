@@ -1,8 +1,8 @@
 """veRL platform plug-in that makes ``cpu`` a device like ``cuda``.
 
-veRL imports this module itself in every process (``VERL_USE_EXTERNAL_MODULES=trainer.verl_cpu.platform``) and picks the class by
-``VERL_PLATFORM=cpu``; registering at import is what veRL asks of a platform plug-in. Source of the interface: veRL 0.9.1,
-``verl/plugin/platform``.
+veRL imports this module itself in every process (``VERL_USE_EXTERNAL_MODULES=trainer.verl_cpu.platform``) and picks the
+class by ``VERL_PLATFORM=cpu``; registering at import is what veRL asks of a platform plug-in. Source of the interface:
+veRL 0.9.1, ``verl/plugin/platform``.
 """
 
 import functools
@@ -125,7 +125,8 @@ class CpuPlatform(PlatformBase):
     def visible_devices_envvar(self) -> str:
         return "CUDA_VISIBLE_DEVICES"
 
-    # veRL counts only GPU and NPU resources of the Ray nodes, so each rank takes one logical GPU of those given to ray.init.
+    # veRL counts only GPU and NPU resources of the Ray nodes, so each rank takes one logical GPU of those given to
+    # ray.init.
     def ray_resource_name(self) -> str:
         return "GPU"
 
@@ -155,8 +156,8 @@ class CpuPlatform(PlatformBase):
 def _accept_repeated_cpu_backend() -> None:
     """Let ``init_process_group`` take veRL's backend string for the CPU.
 
-    verl.utils.distributed builds ``f"cpu:gloo,{device}:{backend}"``, on this platform ``cpu:gloo,cpu:gloo``, which torch refuses as a
-    duplicate. The platform interface has no say in that string, so exactly that one value is rewritten here.
+    verl.utils.distributed builds ``f"cpu:gloo,{device}:{backend}"``, here ``cpu:gloo,cpu:gloo``, which torch
+    refuses as a duplicate. The platform interface has no say in that string, so exactly that one value is rewritten.
     """
     original = torch.distributed.init_process_group
     if getattr(original, "_openforge", False):

@@ -4,8 +4,9 @@
     CpuReplica   starts it when veRL asks for its inference replicas
     CpuAdapter   in the training worker: hands the trained tensors to the server after each step
 
-veRL imports this module through ``actor_rollout_ref.model.external_lib``; registering at import (the end of this file) is what veRL
-asks of a rollout plug-in. Source of the interface: veRL 0.9.1, ``workers/rollout/{replica,base}.py`` and the vLLM server.
+veRL imports this module through ``actor_rollout_ref.model.external_lib``; registering at import (the end of this file)
+is what veRL asks of a rollout plug-in. Source of the interface: veRL 0.9.1, ``workers/rollout/{replica,base}.py`` and
+the vLLM server.
 """
 
 import os
@@ -83,7 +84,7 @@ class CpuReplica(RolloutReplica):
     async def launch_servers(self) -> None:
         model = omega_conf_to_dataclass(self.model_config)
         name = _actor_name(self.replica_rank)
-        server = (
+        server: Any = (
             ray.remote(CpuServer)
             .options(name=name, num_cpus=1, max_concurrency=self.max_concurrency)
             .remote(
@@ -130,7 +131,7 @@ class CpuAdapter(BaseRollout):
             if self._leads:
                 state[name] = tensor.detach().to("cpu", torch.float32).clone()
         if self._leads:
-            server = ray.get_actor(_actor_name(self._replica_rank))
+            server: Any = ray.get_actor(_actor_name(self._replica_rank))
             await server.update_weights.remote(state, global_steps or 0)
 
 
