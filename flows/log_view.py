@@ -18,8 +18,8 @@ def session_lines(path: Path, run_id: str | None, most: int) -> Iterator[str]:
     Raises:
         ConfigError: ``path`` is no call log.
     """
-    yield f"{'session':<24} {'opened (UTC)':<19} {'step':>4} {'calls':>5} {'reward':>6}  rollout"
     with CallLog(path, read_only=True) as log:
+        yield f"{'session':<24} {'opened (UTC)':<19} {'step':>4} {'calls':>5} {'reward':>6}  rollout"
         for row in log.sessions(run_id)[-most:]:
             opened = datetime.fromtimestamp(row["opened_at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
             reward = (row["result"] or {}).get("reward")

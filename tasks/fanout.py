@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from contracts.errors import OpenForgeError
 from contracts.rollout import RolloutRequest, RolloutResult
 from tasks.rollout import given_up, longest_s, run_rollout
 from tasks.site import Site
 
+TIMED_OUT = "TimedOut"
+"""Prefect's name for the state of a task run that took too long."""
 OnResult = Callable[[RolloutResult], Awaitable[None]]
 
 
@@ -48,9 +49,6 @@ async def _run(request: RolloutRequest, site: Site) -> RolloutResult:
     start = time.monotonic()
     timed = run_rollout.with_options(timeout_seconds=longest_s(request, site))
     state = await timed(request, site, return_state=True)  # pyright: ignore[reportGeneralTypeIssues]
-    outcome = await state.aresult(raise_on_failure=False)
-    if isinstance(outcome, RolloutResult):
-        return outcome
-    if isinstance(outcome, OpenForgeError) or state.is_crashed() or state.is_cancelled():
-        raise outcome
-    return given_up(request, time.monotonic() - start, f"its task run ended {state.name}: {state.message}")
+    if state.name == TIMED_OUT:
+        return given_up(request, time.monotonic() - start, f"its task run ended {state.name}: {state.message}")
+    return await state.aresult()
