@@ -4,6 +4,7 @@
 rollout. `RolloutResult` is made by rollout and consumed by whoever asked.
 """
 
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
@@ -139,3 +140,21 @@ class RolloutResult(Record):
     started_at: AwareDatetime
     wall_s: float
     evidence: Evidence = Field(default_factory=Evidence)
+
+
+def lost(request: RolloutRequest, detail: str, *, ended_at: datetime, wall_s: float = 0.0) -> RolloutResult:
+    """The result of an attempt that never delivered one: failed, ours, without a reward."""
+    return RolloutResult(
+        rollout_id=request.rollout_id,
+        group_id=request.group_id,
+        session_id=None,
+        task=request.task.name,
+        harness=request.harness,
+        policy=request.policy,
+        attempt=request.attempt,
+        outcome=Outcome.FAILED,
+        cause=Cause.OURS,
+        started_at=ended_at - timedelta(seconds=wall_s),
+        wall_s=wall_s,
+        evidence=Evidence(detail=detail),
+    )

@@ -30,6 +30,9 @@ def run(config: DatagenConfig) -> StageReport:
         ConfigError: the folder holds a task set of other settings.
     """
     store = Store(config.out)
+    # Agents of local sandboxes run as other users of this machine: verifiers and solutions are not theirs to read.
+    config.out.mkdir(parents=True, exist_ok=True)
+    config.out.chmod(0o700)
     _claim(config)
     if done := store.report(STAGE):
         return done

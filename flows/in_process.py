@@ -13,6 +13,7 @@ from typing import Any
 
 from contracts.config import Config
 from contracts.errors import OpenForgeError
+from flows.cancellable import run_cancellable
 from flows.server import PrefectDown, healthy, prefect_server
 from flows.settings import prefect_environment
 from flows.up_note import read_note
@@ -38,8 +39,11 @@ async def _run(entrypoint: str, config: Config, root: Path) -> int:
         os.chdir(root)
         module, _, name = entrypoint.rpartition(".")
         flow = getattr(importlib.import_module(module), name)
-        state = await flow(config, return_state=True)
+        state = await run_cancellable(flow, config, api_url)
         await _deliver()
+        if state is None:
+            sys.stderr.write("openforge: the run was cancelled\n")
+            return FAILED
         if state.is_completed():
             return OK
         outcome = await _outcome(state)

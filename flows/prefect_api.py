@@ -68,6 +68,11 @@ class PrefectApi:
             "POST", f"/flow_runs/{run_id}/set_state", {"state": {"type": "CANCELLING", "name": "Cancelling"}}
         )
 
+    async def set_cancelled(self, run_id: str) -> None:
+        """Say that a run has been cancelled, whatever its state is."""
+        state = {"type": "CANCELLED", "name": "Cancelled"}
+        await self._ask("POST", f"/flow_runs/{run_id}/set_state", {"state": state, "force": True})
+
     async def end_all_runs(self, longest_s: float) -> list[str]:
         """Cancel every run that is under way and wait until none is; returns the names of those that were left after ``longest_s``."""
         loop = asyncio.get_running_loop()
@@ -79,6 +84,10 @@ class PrefectApi:
             await asyncio.sleep(_POLL_S)
             left = await self._unfinished(("RUNNING", "PENDING", "CANCELLING"))
         return [run["name"] for run in left]
+
+    async def running(self) -> list[str]:
+        """Ids of the runs that are under way, subflows not counted."""
+        return [run["id"] for run in await self._unfinished(("RUNNING",))]
 
     async def _unfinished(self, kinds: tuple[str, ...]) -> list[dict[str, Any]]:
         # Subflows end with their parents.

@@ -120,9 +120,10 @@ async def _run(root: Path, port: int | None, seed: int, fresh: bool) -> int:
     clock = Clock()
     async with watched() as peak, installed(root, port, lambda line: console.print(line, highlight=False)) as server:
         clock.lap("server")
+        new_lines = _new_steps(root / stages.rl.run_dir)
         async with PrefectApi(server.api_url) as api:
             for name, config in stages.in_order():
-                await _stage(api, name, config, console, _new_steps(root / stages.rl.run_dir))
+                await _stage(api, name, config, console, new_lines)
                 console.print(f"{name}: done in {clock.lap(name):.0f} s", highlight=False)
         report = _finish(root, stages, seed, clock.seconds, peak)
         _print_end(console, server, root, stages, report, peak)
@@ -142,13 +143,18 @@ async def _stage(
         while not (state := await api.state(run_id)).final:
             done = await api.rollouts_done() - before
             status.update(f"{name}: {state.name}, {time.monotonic() - start:.0f} s, {done} rollouts")
-            for line in new_lines():
-                console.print(line, highlight=False)
+            _print_all(console, new_lines())
             await asyncio.sleep(_POLL_S)
+    _print_all(console, new_lines())
     if state.kind != "COMPLETED":
         raise StageFailed(
             f"{name} ended {state.name}: {state.message} (flow run {run_id}; its log: `openforge up`, then the UI)"
         )
+
+
+def _print_all(console: Console, lines: list[str]) -> None:
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _new_steps(run_dir: Path) -> Callable[[], list[str]]:

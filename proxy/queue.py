@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from contracts.errors import ConfigError
-from contracts.rollout import Cause, Evidence, Outcome, RolloutRequest, RolloutResult
+from contracts.rollout import RolloutRequest, RolloutResult, lost
 from contracts.wire import FinishedRollout, LeaseAsk, LeaseRenew, Leases
 
 MAX_ATTEMPTS = 3
@@ -110,7 +110,8 @@ class RolloutQueue:
             self.expired_total += 1
             request = lease.request
             if request.attempt >= MAX_ATTEMPTS:
-                self.finish(_lost(request))
+                why = f"its lease expired {request.attempt} times: whoever ran it died or hung"
+                self.finish(lost(request, why, ended_at=datetime.now(UTC)))
                 continue
             del self._leased[request.rollout_id]
             self._pending.append(request.model_copy(update={"attempt": request.attempt + 1}))
@@ -131,21 +132,3 @@ class RolloutQueue:
             await asyncio.wait_for(self._changed.wait(), timeout_s)
         except TimeoutError:
             return
-
-
-def _lost(request: RolloutRequest) -> RolloutResult:
-    return RolloutResult(
-        rollout_id=request.rollout_id,
-        group_id=request.group_id,
-        session_id=None,
-        task=request.task.name,
-        harness=request.harness,
-        policy=request.policy,
-        attempt=request.attempt,
-        outcome=Outcome.FAILED,
-        cause=Cause.OURS,
-        reward=None,
-        started_at=datetime.now(UTC),
-        wall_s=0.0,
-        evidence=Evidence(detail=f"its lease expired {request.attempt} times: whoever ran it died or hung"),
-    )

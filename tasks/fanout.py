@@ -3,9 +3,10 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 
-from contracts.rollout import RolloutRequest, RolloutResult
-from tasks.rollout import given_up, longest_s, run_rollout
+from contracts.rollout import RolloutRequest, RolloutResult, lost
+from tasks.rollout import longest_s, run_rollout
 from tasks.site import Site
 
 TIMED_OUT = "TimedOut"
@@ -50,5 +51,6 @@ async def _run(request: RolloutRequest, site: Site) -> RolloutResult:
     timed = run_rollout.with_options(timeout_seconds=longest_s(request, site))
     state = await timed(request, site, return_state=True)  # pyright: ignore[reportGeneralTypeIssues]
     if state.name == TIMED_OUT:
-        return given_up(request, time.monotonic() - start, f"its task run ended {state.name}: {state.message}")
+        why = f"its task run ended {state.name}: {state.message}"
+        return lost(request, why, ended_at=datetime.now(UTC), wall_s=time.monotonic() - start)
     return await state.aresult()

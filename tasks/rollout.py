@@ -1,13 +1,12 @@
 """One rollout as one Prefect task run."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
-from contracts.rollout import Cause, Evidence, Outcome, RolloutRequest, RolloutResult
+from contracts.rollout import Outcome, RolloutRequest, RolloutResult
 from rollout.retry import run_with_retries
 from tasks.site import Site
 
@@ -45,21 +44,3 @@ def longest_s(request: RolloutRequest, site: Site) -> float:
     """After how many seconds a rollout's task run is given up; every wait inside it ends well before."""
     one_attempt = request.limits.wall_clock_s + request.limits.verifier_s + site.overhead_s
     return one_attempt * site.max_attempts
-
-
-def given_up(request: RolloutRequest, waited_s: float, why: str) -> RolloutResult:
-    """The result of a rollout whose task run never delivered one."""
-    return RolloutResult(
-        rollout_id=request.rollout_id,
-        group_id=request.group_id,
-        session_id=None,
-        task=request.task.name,
-        harness=request.harness,
-        policy=request.policy,
-        attempt=request.attempt,
-        outcome=Outcome.FAILED,
-        cause=Cause.OURS,
-        started_at=datetime.now(UTC),
-        wall_s=waited_s,
-        evidence=Evidence(detail=why),
-    )

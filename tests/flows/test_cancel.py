@@ -3,13 +3,16 @@
 import asyncio
 import os
 import signal
-import time
+import sys
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+import tomli_w
+from processes import commands_with, flow_processes, until
+from waiting import final
 
-from flows.prefect_api import PrefectApi, RunState
+from flows.prefect_api import PrefectApi
 from flows.up_note import Note
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -25,12 +28,12 @@ async def test_a_cancelled_run_ends_its_rollouts_and_reads_cancelled(installatio
     token, images = sleepers(tmp_path)
     async with PrefectApi(installation.api_url) as api:
         run_id = await api.trigger("datagen", {"config": parameters(tmp_path, images)})
-        await until(lambda: len(processes_with(token)) >= 2)
+        await until(lambda: len(commands_with(token)) >= 2)
 
         await api.cancel(run_id)
 
         state = await final(api, run_id)
-    await until(lambda: not processes_with(token) and not processes_with(str(tmp_path)))
+    await until(lambda: not commands_with(token) and not commands_with(str(tmp_path)))
     assert state.kind == "CANCELLED"
 
 
@@ -38,13 +41,13 @@ async def test_a_killed_run_leaves_no_process_and_reads_crashed(installation: No
     token, images = sleepers(tmp_path)
     async with PrefectApi(installation.api_url) as api:
         run_id = await api.trigger("datagen", {"config": parameters(tmp_path, images)})
-        await until(lambda: len(processes_with(token)) >= 2)
+        await until(lambda: len(commands_with(token)) >= 2)
 
-        for pid in engines_of(run_id):
+        for pid in flow_processes(run_id):
             os.kill(pid, signal.SIGKILL)
 
         state = await final(api, run_id)
-    await until(lambda: not processes_with(token) and not processes_with(str(tmp_path)))
+    await until(lambda: not commands_with(token) and not commands_with(str(tmp_path)))
     assert state.kind == "CRASHED"
 
 
@@ -73,46 +76,22 @@ def parameters(tmp_path: Path, images: Path) -> dict:
     }
 
 
-def processes_with(text: str) -> list[int]:
-    """Ids of the processes whose command line contains ``text``."""
-    return [pid for pid, command in commands() if text.encode() in command]
+async def test_a_run_of_the_command_line_hears_a_cancel_from_the_ui(installation: Note, checkout: Path, tmp_path: Path):
+    token, images = sleepers(tmp_path)
+    (tmp_path / "config.toml").write_text(tomli_w.dumps(parameters(tmp_path, images)))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "flows.cli", "datagen", str(tmp_path / "config.toml"), "--root", str(checkout),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, cwd=checkout,
+        env=os.environ | {"PYTHONPATH": str(checkout), "PREFECT_API_URL": installation.api_url},
+    )  # fmt: skip
+    async with PrefectApi(installation.api_url) as api:
+        await until(lambda: len(commands_with(token)) >= 2)
+        (run_id,) = await api.running()
 
+        await api.cancel(run_id)
 
-def engines_of(run_id: str) -> list[int]:
-    """The flow run's own process."""
-    mark = f"PREFECT__FLOW_RUN_ID={run_id}".encode()
-    found = [pid for pid, command in commands() if b"prefect" in command and mark in environment(pid).split(b"\0")]
-    assert found
-    return found
-
-
-def commands() -> list[tuple[int, bytes]]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found.append((int(path.parent.name), path.read_bytes()))
-        except OSError:
-            continue
-    return found
-
-
-def environment(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""
-
-
-async def until(true, longest_s: float = 120.0) -> None:
-    end = time.monotonic() + longest_s
-    while not true():
-        assert time.monotonic() < end, "waited in vain"
-        await asyncio.sleep(0.2)
-
-
-async def final(api: PrefectApi, run_id: str, longest_s: float = 180.0) -> RunState:
-    end = time.monotonic() + longest_s
-    while not (state := await api.state(run_id)).final:
-        assert time.monotonic() < end, f"still {state.name}"
-        await asyncio.sleep(0.5)
-    return state
+        output, _ = await asyncio.wait_for(process.communicate(), 120)
+        assert (await api.state(run_id)).kind == "CANCELLED"
+    assert process.returncode == 1
+    assert output.decode().rstrip().endswith("openforge: the run was cancelled")
+    assert commands_with(token) == []
