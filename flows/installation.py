@@ -24,9 +24,13 @@ _POLL_S = 0.2
 
 
 @contextlib.asynccontextmanager
-async def installed(root: Path, port: int | None, tell: Callable[[str], None]) -> AsyncIterator[Server]:
+async def installed(
+    root: Path, port: int | None, tell: Callable[[str], None], *, schedules: bool = True
+) -> AsyncIterator[Server]:
     """A server with our deployments and a worker, all of which end with the block or with this process.
 
+    Args:
+        schedules: off: deployments run when they are triggered only.
     Raises:
         ConfigError: another one runs for this checkout, or the port is taken.
         PrefectDown: Prefect did not start.
@@ -40,6 +44,8 @@ async def installed(root: Path, port: int | None, tell: Callable[[str], None]) -
     async with prefect_server(root, port) as server:
         tell(f"UI: {server.ui_url}")
         await deploy(root, server)
+        async with PrefectApi(server.api_url) as api:
+            await api.restart_schedules(running=schedules)
         await _watch_for_zombies(root, server)
         async with prefect_worker(root, server):
             write_note(root, Note(pid=os.getpid(), api_url=server.api_url))

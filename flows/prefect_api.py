@@ -52,6 +52,13 @@ class PrefectApi:
         body = {"parameters": parameters, "state": {"type": "SCHEDULED"}, "idempotency_key": uuid4().hex}
         return (await self._ask("POST", f"/deployments/{deployment['id']}/create_flow_run", body))["id"]
 
+    async def restart_schedules(self, *, running: bool) -> None:
+        """Forget scheduled runs, those missed while no server ran too, and schedule from now on, or with ``running`` off not at all."""
+        for deployment in await self._ask("POST", "/deployments/filter", {}):
+            await self._ask("POST", f"/deployments/{deployment['id']}/pause_deployment", None)
+            if running:
+                await self._ask("POST", f"/deployments/{deployment['id']}/resume_deployment", None)
+
     async def state(self, run_id: str) -> RunState:
         """Where a run stands."""
         state = (await self._ask("GET", f"/flow_runs/{run_id}", None)).get("state") or {}
@@ -107,4 +114,4 @@ class PrefectApi:
             await asyncio.sleep(wait_s)
         if answer.is_error:
             raise PrefectDown(f"{method} {self._url}{path} answered {answer.status_code}: {answer.text[:300]}")
-        return answer.json()
+        return answer.json() if answer.content else None

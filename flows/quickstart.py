@@ -1,6 +1,7 @@
 """The whole loop as a person would do it in the UI: four deployments, one after the other, then the table."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import sys
@@ -118,7 +119,12 @@ async def _run(root: Path, port: int | None, seed: int, fresh: bool) -> int:
     if fresh:
         shutil.rmtree(out, ignore_errors=True)
     clock = Clock()
-    async with watched() as peak, installed(root, port, lambda line: console.print(line, highlight=False)) as server:
+
+    def tell(line: str) -> None:
+        console.print(line, highlight=False)
+
+    # A nightly benchmark in between would take time and memory from what is measured here.
+    async with watched() as peak, installed(root, port, tell, schedules=False) as server:
         clock.lap("server")
         new_lines = _new_steps(root / stages.rl.run_dir)
         async with PrefectApi(server.api_url) as api:
@@ -129,7 +135,8 @@ async def _run(root: Path, port: int | None, seed: int, fresh: bool) -> int:
         _print_end(console, server, root, stages, report, peak)
         if sys.stdout.isatty():
             console.print("The UI is served until Ctrl-C; `openforge up` serves it again.")
-            await asyncio.Event().wait()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
     return 0
 
 

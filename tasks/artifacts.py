@@ -31,7 +31,8 @@ class Progress:
     @classmethod
     async def started(cls, key: str, description: str, total: int) -> "Progress":
         """Show an empty bar for ``total`` things."""
-        artifact_id = await acreate_progress_artifact(0.0, key=key, description=f"{description} (0 of {total})")
+        done = 100.0 if total == 0 else 0.0
+        artifact_id = await acreate_progress_artifact(done, key=key, description=f"{total} {description}")
         assert isinstance(artifact_id, UUID)
         return cls(artifact_id, total)
 

@@ -31,7 +31,17 @@ STOP_TIMEOUT_S = 120
 @pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout with our code and no runs."""
-    root = tmp_path_factory.mktemp("checkout")
+    return make_checkout(tmp_path_factory.mktemp("checkout"))
+
+
+@pytest.fixture
+def other_checkout(tmp_path: Path) -> Path:
+    """One more, for a test that ends what serves it."""
+    return make_checkout(tmp_path)
+
+
+def make_checkout(root: Path) -> Path:
+    """Fill ``root`` with links to our code."""
     for name in (*PACKAGES, "configs", "prefect.yaml"):
         (root / name).symlink_to(REPO / name)
     return root

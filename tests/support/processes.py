@@ -1,6 +1,7 @@
 """Finding processes by what they carry, and waiting for things to become true. Linux only."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,11 @@ from pathlib import Path
 def commands_with(text: str) -> list[int]:
     """Ids of the processes whose command line contains ``text``."""
     return [pid for pid, command in _files("cmdline") if text.encode() in command]
+
+
+def environments_with(text: str) -> list[int]:
+    """Ids of the processes whose environment contains ``text``, this one excepted."""
+    return [pid for pid, environment in _files("environ") if text.encode() in environment and pid != os.getpid()]
 
 
 def flow_processes(run_id: str) -> list[int]:
