@@ -199,6 +199,7 @@ def environment(hardware: CpuHardware | GpuHardware, metrics: Path) -> dict[str,
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",  # Ray's default of 15 starves the engine beside the sandboxes
         "RAY_DEDUP_LOGS": "0",
         # A token of this start only, instead of one that Ray would write into the home directory.
         "RAY_AUTH_MODE": "token",
