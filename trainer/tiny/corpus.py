@@ -57,9 +57,9 @@ OPERATORS = ("", "", "<", ">", ">>")
 """What may stand before an argument; nothing, twice as often."""
 
 
-TEMPLATES = 128
+TEMPLATES = 256
 """Made-up kinds of task; enough that copying is easier to learn than each of them by heart."""
-IN_ORDER = 0.85
+IN_ORDER = 0.8
 """Share of templates whose command names the arguments in the sentence's order; the others turn it round."""
 
 
@@ -140,7 +140,7 @@ def _template(rng: Random) -> Template:
     return Template(
         sentence=" ".join([pieces[0].capitalize(), *pieces[1:]]),
         command=_command(rng, order),
-        are_files=tuple(rng.random() >= 0.3 for _ in range(count)),
+        are_files=tuple(rng.random() >= 0.5 for _ in range(count)),
         answer=_salad(rng, rng.randint(1, 3)).capitalize() + ".",
     )
 

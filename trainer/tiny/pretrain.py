@@ -20,7 +20,7 @@ from trainer.tiny.batches import ARGUMENT_WEIGHT, Batch, argument_ids, copy_batc
 from trainer.tiny.corpus import Template, draw_session, draw_templates, tokenizer_texts
 from trainer.tiny.tokenizer import build_tokenizer
 
-STEPS = 1600
+STEPS = 1800
 SESSION_ROWS = 32
 COPY_ROWS = 16
 ANSWERED_EVERY = 4
